@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/exec-server/exec-server/internal/fs"
+	"github.com/exec-server/exec-server/internal/proto"
+)
+
+// conn is one connection from a harness.
+type conn struct {
+	server *Server
+	hello  proto.Hello
+	in     proto.Conn
+	out    *outbox
+	files  *fs.Files
+	lanes  scheduler
+	gone   chan struct{} // closed when the connection has ended
+
+	session     atomic.Pointer[session] // nil before initialize
+	initialized atomic.Bool
+}
+
+// scheduler decides when and where a frame is worked on. take is called by the
+// reading goroutine; the frame is valid until it returns.
+type scheduler interface{ take(proto.Frame) }
+
+func newConn(s *Server, pc proto.Conn, hello proto.Hello) *conn {
+	c := &conn{server: s, hello: hello, in: pc, out: newOutbox(pc), files: fs.New(), gone: make(chan struct{})}
+	if hello.Concurrency > 1 {
+		c.lanes = newParallel(c, hello.Concurrency)
+	} else {
+		c.lanes = newSerial(c)
+	}
+	return c
+}
+
+func (c *conn) serve() {
+	for {
+		f, err := c.in.ReadFrame()
+		if err != nil {
+			break
+		}
+		c.lanes.take(f)
+	}
+	c.out.close()
+	close(c.gone)
+	c.files.Close()
+	if sess := c.session.Load(); sess != nil {
+		c.server.detach(sess)
+	} else if id := c.hello.SessionID; id != "" && c.server.opts.LastSession != nil {
+		c.server.opts.LastSession(id)
+	}
+}
+
+// end drops the connection without a word.
+func (c *conn) end() { c.out.close() }
+
+// request is a message that has been decoded and may be carried out.
+type request struct {
+	c  *conn
+	id proto.Value
+	op operation
+}
+
+// operation is a decoded request.
+type operation struct {
+	do func(*conn) (proto.Result, error)
+	// waits, if not nil, tells whether do would wait for something other than
+	// the disk.
+	waits func(*conn) bool
+	// urgent operations never queue behind others when several may run.
+	urgent bool
+}
+
+// receive decodes a message. It returns a request to carry out, or nil if the
+// message needed none; what can be answered at once is answered.
+func (c *conn) receive(f proto.Frame) *request {
+	m, err := proto.ParseMessage(f.Body())
+	if err != nil {
+		c.out.answer(proto.ErrorFrame(proto.Value{}, proto.Invalid("failed to parse %s: %s", c.parsePrefix(), err)))
+		return nil
+	}
+	switch {
+	case m.Kind == proto.Notification && m.Method == "initialized" && c.session.Load() != nil:
+		c.initialized.Store(true)
+		return nil
+	case m.Kind != proto.Request: // nothing else is expected
+		c.end()
+		return nil
+	}
+	method, known := methods[m.Method]
+	if known && method.extension && !c.hello.Extensions {
+		known = false
+	}
+	if !known {
+		c.fail(m.ID, proto.Errorf(proto.CodeUnknownMethod, "exec-server stub does not implement `%s` yet", m.Method))
+		return nil
+	}
+	op, err := method.decode(m.Params)
+	if err == nil {
+		err = c.allowed(method.family)
+	}
+	if err != nil {
+		c.fail(m.ID, err)
+		return nil
+	}
+	op.urgent = op.urgent || method.urgent
+	return &request{c: c, id: m.ID, op: op}
+}
+
+func (c *conn) parsePrefix() string {
+	kind := "websocket JSON-RPC message"
+	if c.hello.Peer == proto.StdioPeer {
+		kind = "JSON-RPC message"
+	}
+	return kind + " from " + c.hello.Peer
+}
+
+// allowed holds requests to the order of the handshake.
+func (c *conn) allowed(family string) error {
+	switch attached := c.session.Load() != nil; {
+	case family == "":
+		if attached {
+			return proto.Invalid("initialize may only be sent once per connection")
+		}
+	case !attached:
+		return proto.Invalid("client must call initialize before using %s methods", family)
+	case !c.initialized.Load():
+		return proto.Invalid("client must send initialized before using %s methods", family)
+	}
+	return nil
+}
+
+func (c *conn) fail(id proto.Value, err error) {
+	c.out.answer(proto.ErrorFrame(id, proto.WireError(err)))
+}
+
+// followed is a result that starts something once it has been sent.
+type followed interface{ afterAnswer() }
+
+// run carries a request out and answers it.
+func (r *request) run() {
+	result, err := r.op.do(r.c)
+	if err != nil {
+		r.c.fail(r.id, err)
+		return
+	}
+	r.c.out.answer(proto.ResultFrame(r.id, result))
+	if f, ok := result.(followed); ok {
+		f.afterAnswer()
+	}
+}
+
+// own makes the request independent of the frame that it was read from.
+// Everything but the id was copied when it was decoded.
+func (r *request) own() *request {
+	r.id = r.id.Clone()
+	return r
+}
+
+// own copies a frame that has to outlive the reading of the next.
+func own(f proto.Frame) proto.Frame { return slices.Clone(f) }

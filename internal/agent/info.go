@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/exec-server/exec-server/internal/proto"
+)
+
+// ExecutorVersion is the version of the reference whose protocol this is.
+const ExecutorVersion = "0.171.0"
+
+// capabilities lists the flags of environment/info. A flag is true only if what
+// it promises works here.
+var capabilities = []struct {
+	name string
+	on   bool
+}{
+	{"networkProxyLaunch", false},
+	{"networkProxyReviewDomains", false},
+	{"networkProxyTransparentTcp", false},
+	{"credentialMasking", false},
+	{"credentialMaskingCustomProviders", false},
+	{"capabilityDiscoverySandbox", false},
+	{"fsWatchMissing", false},
+	{"capabilityDiscoveryV2", false},
+	{"environmentConfigRead", false},
+	{"httpHeaderEnvVars", false},
+	{"sandboxedFileStreaming", false},
+	{"fileWriteStreaming", true},
+	{"shellSnapshotV2", false},
+	{"windowsMxc", false},
+}
+
+// info is the result of environment/info.
+func (s *Server) info() proto.JSON {
+	o := &s.opts
+	shell := o.Shell
+	if shell == "" {
+		shell = "/bin/sh"
+	}
+	b := append([]byte(nil), `{"shell":{"name":`...)
+	b = append(proto.AppendString(b, shellName(shell)), `,"path":`...)
+	b = append(proto.AppendString(b, shell), `},"executorVersion":"`+ExecutorVersion+`","providerId":"sha256:`...)
+	host, _ := os.Hostname()
+	b = fmt.Appendf(b, `%x","cwd":`, sha256.Sum256([]byte("exec-server\x00"+host)))
+	if st, err := os.Stat(o.Cwd); err == nil && st.IsDir() {
+		b = proto.AppendURI(b, o.Cwd)
+	} else {
+		b = append(b, "null"...)
+	}
+	b = append(b, `,"userHomeDir":`...)
+	b = append(proto.AppendURI(b, o.Home), `,"platformOs":"linux","prependPathDirs":[],"temporaryDirectories":[`...)
+	temp := "/tmp"
+	if dir := s.getenv("TMPDIR"); dir != "" {
+		if !path.IsAbs(dir) {
+			dir = path.Join(o.Cwd, dir)
+		}
+		temp = dir
+		b = proto.AppendURI(b, dir)
+	}
+	b = append(b, `],"tempDir":`...)
+	b = append(proto.AppendURI(b, temp), `,"capabilities":{`...)
+	for i, c := range capabilities {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = proto.AppendBool(append(proto.AppendString(b, c.name), ':'), c.on)
+	}
+	return append(b, "}}"...)
+}
+
+func (s *Server) getenv(name string) string {
+	for _, pair := range s.opts.Env {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// shellName is the word for a shell that harnesses know. They run a shell of
+// their own machine for any other word, and dash and ash are plain sh to them.
+func shellName(file string) string {
+	switch name := path.Base(file); name {
+	case "bash", "zsh":
+		return name
+	}
+	return "sh"
+}

@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/exec-server/exec-server/internal/process"
+	"github.com/exec-server/exec-server/internal/proto"
+)
+
+// session owns processes. It outlives its connection for a while.
+type session struct {
+	id     string
+	server *Server
+	chosen bool // the gateway chose the id
+
+	// out is where notifications go; nil while nobody is attached.
+	out atomic.Pointer[outbox]
+
+	conn  *conn       // the attached connection; guarded by Server.mu
+	timer *time.Timer // ends a detached session; guarded by Server.mu
+
+	mu        sync.Mutex // guards all below
+	ended     bool
+	processes map[string]*process.Process // nil while a start is under way
+}
+
+// open makes a session that is attached to c.
+func (s *Server) open(c *conn) (*session, error) {
+	id := c.hello.SessionID
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id == "" {
+		id = proto.NewSessionID()
+	} else if s.sessions[id] != nil {
+		return nil, proto.Invalid("session id %s is taken", id)
+	}
+	sess := &session{id: id, server: s, chosen: c.hello.SessionID != "", conn: c, processes: make(map[string]*process.Process)}
+	s.sessions[id] = sess
+	return sess, nil
+}
+
+// resume attaches a detached session to c.
+func (s *Server) resume(c *conn, id string) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess := s.sessions[id]
+	switch {
+	case sess == nil:
+		return nil, proto.Invalid("unknown session id %s", id)
+	case sess.conn != nil:
+		return nil, proto.Errorf(proto.CodeAttached, "session %s is already attached to another connection", id)
+	}
+	sess.conn = c
+	sess.timer.Stop()
+	return sess, nil
+}
+
+// detach leaves the session of a connection that ended to itself.
+func (s *Server) detach(sess *session) {
+	sess.out.Store(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess.conn = nil
+	var timer *time.Timer
+	timer = time.AfterFunc(s.opts.Detach, func() {
+		s.mu.Lock()
+		expired := sess.conn == nil && sess.timer == timer && s.sessions[sess.id] == sess
+		if expired {
+			delete(s.sessions, sess.id)
+		}
+		s.mu.Unlock()
+		if expired {
+			sess.end()
+		}
+	})
+	sess.timer = timer
+}
+
+// end kills what the session owns. The session must be out of the server's map.
+func (sess *session) end() {
+	sess.mu.Lock()
+	sess.ended = true
+	all := make([]*process.Process, 0, len(sess.processes))
+	for _, p := range sess.processes {
+		if p != nil {
+			all = append(all, p)
+		}
+	}
+	clear(sess.processes)
+	sess.mu.Unlock()
+	for _, p := range all {
+		p.Abandon()
+	}
+	if sess.chosen && sess.server.opts.LastSession != nil {
+		sess.server.opts.LastSession(sess.id)
+	}
+}
+
+// notify sends a process's notifications to whoever is attached.
+func (sess *session) notify(frames []byte) {
+	if out := sess.out.Load(); out != nil {
+		out.notify(frames)
+	}
+}
+
+// start runs a command under an id that must be free.
+func (sess *session) start(spec process.Spec) (*process.Process, error) {
+	sess.mu.Lock()
+	_, taken := sess.processes[spec.ID]
+	if !taken {
+		sess.processes[spec.ID] = nil
+	}
+	sess.mu.Unlock()
+	if taken {
+		return nil, proto.Invalid("process %s already exists", spec.ID)
+	}
+	opts := &sess.server.opts
+	p, err := process.Start(spec, process.Options{
+		OutputBytes: opts.OutputBytes,
+		Notify:      sess.notify,
+		Closed: func(p *process.Process) {
+			time.AfterFunc(opts.KeepClosed, func() { sess.forget(p) })
+		},
+	})
+	sess.mu.Lock()
+	ended := sess.ended
+	switch {
+	case err != nil || ended:
+		delete(sess.processes, spec.ID)
+	default:
+		sess.processes[spec.ID] = p
+	}
+	sess.mu.Unlock()
+	if err == nil && ended {
+		p.Abandon()
+		go p.Run()
+		return nil, proto.Invalid("session has ended")
+	}
+	return p, err
+}
+
+func (sess *session) forget(p *process.Process) {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	if sess.processes[p.ID()] == p {
+		delete(sess.processes, p.ID())
+	}
+}
+
+// find looks a process up. starting says that its start is still under way.
+func (sess *session) find(id string) (p *process.Process, starting bool) {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	p, known := sess.processes[id]
+	return p, known && p == nil
+}

@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"regexp"
+	"sync"
+
+	"github.com/exec-server/exec-server/internal/process"
+	"github.com/exec-server/exec-server/internal/proto"
+)
+
+var uuid = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$`)
+})
+
+// startParams is what process/start asks for, beside the command itself.
+type startParams struct {
+	spec    process.Spec
+	cwd     proto.URI
+	policy  *process.EnvPolicy
+	meta    [][2]string
+	sandbox *proto.Sandbox
+	proxied bool
+}
+
+func decodeStart(v proto.Value) (operation, error) {
+	p := proto.ParamsOf(v, "ExecParams")
+	s := &startParams{spec: process.Spec{
+		ID:        p.String("processId"),
+		Argv:      p.Strings(p.Required("argv")),
+		Env:       p.Map(p.Required("env")),
+		TTY:       p.Bool("tty"),
+		PipeStdin: p.BoolOr("pipeStdin", false),
+	}}
+	s.spec.Arg0, s.spec.HasArg0 = p.OptString("arg0")
+	s.cwd = p.URI("cwd")
+	s.metadata(p)
+	s.envPolicy(p)
+	if snapshot := p.Sub(p.Nullable("shellSnapshot"), "ShellSnapshot"); snapshot != nil {
+		snapshot.String("scopeId")
+		if shell := snapshot.Sub(snapshot.Required("shell"), "Shell"); shell != nil {
+			shell.String("name")
+			shell.String("path")
+			snapshot.Join(shell)
+		}
+		p.Join(snapshot)
+	}
+	s.sandbox = p.SandboxParam()
+	p.BoolOr("enforceManagedNetwork", false)
+	if managed := p.Sub(p.Nullable("managedNetwork"), "ManagedNetwork"); managed != nil {
+		if managed.BoolOr("transparentTcp", false) {
+			managed.Fail(proto.BadParams("transparent TCP requires an executor-local managed proxy"))
+		}
+		p.Join(managed)
+	}
+	s.proxied = p.Nullable("networkProxy").Kind != proto.Absent
+	if p.Err() == nil && len(s.spec.Argv) == 0 {
+		return operation{}, proto.BadParams("argv must not be empty")
+	}
+	return operation{do: s.start}, p.Err()
+}
+
+func (s *startParams) metadata(p *proto.Params) {
+	meta := p.Sub(p.Nullable("metadata"), "ExecMetadata")
+	if meta == nil {
+		return
+	}
+	if thread, ok := meta.OptString("threadId"); ok {
+		if !uuid().MatchString(thread) {
+			meta.Fail(proto.BadParams("invalid thread id `%s`", thread))
+		}
+		s.meta = append(s.meta, [2]string{"CODEX_THREAD_ID", thread})
+	}
+	if call, ok := meta.OptString("toolCallId"); ok {
+		s.meta = append(s.meta, [2]string{"CODEX_TOOL_CALL_ID", call})
+	}
+	p.Join(meta)
+}
+
+func (s *startParams) envPolicy(p *proto.Params) {
+	e := p.Sub(p.Nullable("envPolicy"), "ExecEnvPolicy")
+	if e == nil {
+		return
+	}
+	s.policy = &process.EnvPolicy{
+		Inherit:               e.Variant(e.Required("inherit"), "all", "none", "core"),
+		IgnoreDefaultExcludes: e.Bool("ignoreDefaultExcludes"),
+		Exclude:               e.Strings(e.Required("exclude")),
+		Set:                   e.Map(e.Required("set")),
+		IncludeOnly:           e.Strings(e.Required("includeOnly")),
+	}
+	p.Join(e)
+}
+
+func (s *startParams) start(c *conn) (proto.Result, error) {
+	cwd, err := s.cwd.Native()
+	if err != nil {
+		return nil, proto.BadParams("cwd URI `%s` is not valid on this exec-server host: %s", s.cwd, err)
+	}
+	// What cannot be enforced is refused, never run open.
+	if s.sandbox != nil && (s.sandbox.RestrictsFiles || s.sandbox.RestrictsNetwork) {
+		return nil, &proto.Error{Code: proto.CodeInvalidParams, Kind: "sandboxUnavailable",
+			Message: "per-command sandboxing is not available on this executor"}
+	}
+	if s.proxied {
+		return nil, proto.BadParams("invalid network proxy config: executor-local network proxies are not available on this executor")
+	}
+	opts := &c.server.opts
+	spec := s.spec
+	spec.Cwd, spec.Shell, spec.Home = cwd, opts.Shell, opts.Home
+	spec.Env = s.policy.Apply(opts.Env, s.spec.Env)
+	for _, pair := range s.meta {
+		spec.Env[pair[0]] = pair[1]
+	}
+	p, err := c.session.Load().start(spec)
+	if err != nil {
+		return nil, err
+	}
+	return started{p, s.sandbox != nil}, nil
+}
+
+// started is the answer to process/start. The process reports after it.
+type started struct {
+	p         *process.Process
+	sandboxed bool
+}
+
+// AppendJSON implements proto.Result.
+func (r started) AppendJSON(dst []byte) []byte {
+	dst = proto.AppendString(append(dst, `{"processId":`...), r.p.ID())
+	if r.sandboxed {
+		return append(dst, `,"sandboxType":"linuxSeccomp"}`...)
+	}
+	return append(dst, `,"sandboxType":"none"}`...)
+}
+
+func (r started) afterAnswer() { go r.p.Run() }
