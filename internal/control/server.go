@@ -1,0 +1,119 @@
+// Package control is the daemon's local socket, through which other commands of
+// the same program reach it: one request frame, one answer frame, and for some
+// requests a connection to an environment after that.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/exec-server/exec-server/internal/proto"
+)
+
+// Throwaway describes the environment of one "run".
+type Throwaway struct {
+	Profile string
+	Image   string   // "" is the profile's
+	User    string   // "" is the profile's
+	Cwd     string   // "" is the profile's
+	Env     []string // NAME=VALUE, laid over the profile's
+}
+
+// Backend is the part of the daemon that the socket gives access to.
+type Backend interface {
+	// ServeThrowaway makes an environment, calls ready, serves the connection,
+	// and removes the environment. An error before ready is the answer.
+	ServeThrowaway(ctx context.Context, c proto.Conn, t Throwaway, ready func() error) error
+}
+
+// Server listens on the control socket.
+type Server struct {
+	l      *net.UnixListener
+	cancel context.CancelFunc
+	conns  sync.WaitGroup
+}
+
+// Listen makes the socket, for the server's own user alone.
+func Listen(path string) (*Server, error) {
+	_ = os.Remove(path)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	return &Server{l: l}, nil
+}
+
+// Serve answers until Close.
+func (s *Server) Serve(ctx context.Context, b Backend) {
+	ctx, s.cancel = context.WithCancel(ctx)
+	for {
+		c, err := s.l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		} else if err != nil {
+			continue
+		}
+		s.conns.Go(func() {
+			defer func() { _ = c.Close() }()
+			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+			defer stop()
+			serve(ctx, proto.NewStreamConn(c, proto.MaxRequest), b)
+		})
+	}
+}
+
+// Close removes the socket, ends all connections and waits for them.
+func (s *Server) Close() {
+	_ = s.l.Close()
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.conns.Wait()
+}
+
+func serve(ctx context.Context, c proto.Conn, b Backend) {
+	f, err := c.ReadFrame()
+	if err != nil {
+		return
+	}
+	m, err := proto.ParseMessage(f.Body())
+	if err != nil || m.Kind != proto.Request {
+		return
+	}
+	id := m.ID.Clone()
+	if m.Method != "run" {
+		_ = c.WriteFrames(proto.ErrorFrame(id, proto.Errorf(proto.CodeUnknownMethod, "unknown control request %q", m.Method)))
+		return
+	}
+	t, err := parseThrowaway(m.Params)
+	if err == nil {
+		answered := false
+		err = b.ServeThrowaway(ctx, c, t, func() error {
+			answered = true
+			return c.WriteFrames(proto.ResultFrame(id, proto.Empty{}))
+		})
+		if answered {
+			return
+		}
+	}
+	if err != nil {
+		_ = c.WriteFrames(proto.ErrorFrame(id, proto.WireError(err)))
+	}
+}
+
+func parseThrowaway(v proto.Value) (Throwaway, error) {
+	p := proto.ParamsOf(v, "Throwaway")
+	t := Throwaway{
+		Profile: p.String("profile"), Image: p.String("image"), User: p.String("user"), Cwd: p.String("cwd"),
+		Env: p.Strings(p.Nullable("env")),
+	}
+	return t, p.Err()
+}

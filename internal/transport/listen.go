@@ -1,0 +1,83 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/exec-server/exec-server/internal/proto"
+)
+
+// Handler serves a connection until it ends. environment is the name in the
+// path, "" for the root; peer is the harness's address. It need not close c.
+type Handler func(ctx context.Context, c proto.Conn, environment, peer string)
+
+// IsStdio says whether a --listen URL means standard input and output.
+func IsStdio(u string) bool { return u == "stdio" || u == "stdio://" }
+
+// ParseListen reads a --listen URL of the form ws://IP:PORT.
+func ParseListen(raw string) (netip.AddrPort, error) {
+	rest, ok := strings.CutPrefix(raw, "ws://")
+	if !ok {
+		return netip.AddrPort{}, fmt.Errorf("unsupported --listen URL `%s`; expected `ws://IP:PORT` or `stdio`", raw)
+	}
+	addr, err := netip.ParseAddrPort(rest)
+	if u, uerr := url.Parse(raw); err != nil || uerr != nil || u.Host != rest {
+		return netip.AddrPort{}, fmt.Errorf("invalid websocket --listen URL `%s`; expected `ws://IP:PORT`", raw)
+	}
+	return addr, nil
+}
+
+// Listener is the WebSocket listener.
+type Listener struct {
+	tcp    *net.TCPListener
+	server *http.Server
+	cancel context.CancelFunc
+}
+
+// Listen binds the address of a --listen URL.
+func Listen(addr netip.AddrPort) (*Listener, error) {
+	tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return &Listener{tcp: tcp}, nil
+}
+
+// URL is where harnesses connect, with the port that was bound.
+func (l *Listener) URL() string { return "ws://" + l.tcp.Addr().String() }
+
+// Serve accepts connections until Close.
+func (l *Listener) Serve(ctx context.Context, h Handler) error {
+	ctx, l.cancel = context.WithCancel(ctx)
+	l.server = &http.Server{
+		Handler:           endpoint{ctx, h},
+		ReadHeaderTimeout: 10 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, wireKey{}, c)
+		},
+		DisableGeneralOptionsHandler: true,
+	}
+	err := l.server.Serve(wireListener{l.tcp})
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Close stops accepting and ends all connections.
+func (l *Listener) Close() {
+	if l.server == nil {
+		_ = l.tcp.Close()
+		return
+	}
+	l.cancel()
+	_ = l.server.Close()
+}

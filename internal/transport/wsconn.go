@@ -1,0 +1,132 @@
+package transport
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+
+	"github.com/exec-server/exec-server/internal/proto"
+)
+
+// pingEvery is how often the server pings, whatever comes back.
+const pingEvery = 30 * time.Second
+
+// copyBelow is the size under which a frame is copied beside its neighbours, so
+// that many go out in one system call.
+const copyBelow = 32 << 10
+
+// wsConn is a proto.Conn over a WebSocket. Reading is the library's; data frames
+// are written past it, in batches and straight from where they lie.
+type wsConn struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	ws     *websocket.Conn
+	wire   *wireConn
+	in     []byte
+	out    []byte
+}
+
+func newWSConn(ctx context.Context, ws *websocket.Conn, wire *wireConn) *wsConn {
+	ctx, cancel := context.WithCancel(ctx)
+	ws.SetReadLimit(proto.MaxRequest)
+	return &wsConn{ctx: ctx, cancel: cancel, ws: ws, wire: wire, in: make([]byte, proto.HeaderSize, 8<<10)}
+}
+
+var errNotUTF8 = errors.New("text message is not UTF-8")
+
+// ReadFrame implements proto.Conn.
+func (c *wsConn) ReadFrame() (proto.Frame, error) {
+	kind, r, err := c.ws.Reader(c.ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cap(c.in) > 1<<20 { // do not keep what one large message needed
+		c.in = make([]byte, proto.HeaderSize, 8<<10)
+	}
+	c.in = c.in[:proto.HeaderSize]
+	for {
+		if len(c.in) == cap(c.in) {
+			c.in = slices.Grow(c.in, len(c.in))
+		}
+		n, err := r.Read(c.in[len(c.in):cap(c.in)])
+		c.in = c.in[:len(c.in)+n]
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	f := proto.Frame(c.in).Seal()
+	if kind == websocket.MessageText && !utf8.Valid(f.Body()) {
+		return nil, errNotUTF8
+	}
+	return f, nil
+}
+
+// WriteFrames implements proto.Conn: one text message a frame, unfragmented.
+func (c *wsConn) WriteFrames(frames []byte) error {
+	var large net.Buffers
+	c.out = c.out[:0]
+	from := 0 // of what is in out and not in large yet
+	for len(frames) > 0 {
+		var f proto.Frame
+		if f, frames = proto.NextFrame(frames); f == nil {
+			return io.ErrUnexpectedEOF
+		}
+		body := f.Body()
+		c.out = appendHeader(c.out, len(body))
+		if len(body) < copyBelow {
+			c.out = append(c.out, body...)
+			continue
+		}
+		// What lies in out may move when it grows, hence the copy of the rest.
+		large = append(large, slices.Clone(c.out[from:]), body)
+		from = len(c.out)
+	}
+	if large == nil {
+		_, err := c.wire.Write(c.out)
+		return err
+	}
+	return c.wire.writeAll(append(large, c.out[from:]))
+}
+
+// appendHeader begins a text frame of n bytes, final and unmasked.
+func appendHeader(dst []byte, n int) []byte {
+	dst = append(dst, 0x81)
+	switch {
+	case n < 126:
+		return append(dst, byte(n))
+	case n < 1<<16:
+		return binary.BigEndian.AppendUint16(append(dst, 126), uint16(n))
+	}
+	return binary.BigEndian.AppendUint64(append(dst, 127), uint64(n))
+}
+
+// Close implements proto.Conn.
+func (c *wsConn) Close() error {
+	c.cancel()
+	return c.ws.CloseNow()
+}
+
+// keepalive pings until the connection ends. Pongs are not looked at.
+func (c *wsConn) keepalive() {
+	t := time.NewTicker(pingEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			if _, err := c.wire.Write([]byte{0x89, 0}); err != nil {
+				return
+			}
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
