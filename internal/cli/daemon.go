@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/rs/zerolog"
+
+	"github.com/exec-server/exec-server/internal/agent"
+	"github.com/exec-server/exec-server/internal/config"
+	"github.com/exec-server/exec-server/internal/control"
+	"github.com/exec-server/exec-server/internal/gateway"
+	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/runtime"
+	"github.com/exec-server/exec-server/internal/runtime/host"
+)
+
+// daemon is everything that runs behind the transports.
+type daemon struct {
+	cfg     config.Config
+	log     zerolog.Logger
+	runtime runtime.Runtime
+	gateway *gateway.Gateway
+	control *control.Server // nil with the host runtime
+}
+
+func controlSocket(root string) string { return stateDir(root) + "/control.sock" }
+
+// startDaemon wires the runtime, the gateway and the control socket.
+func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer) (*daemon, error) {
+	log, err := newLogger(cfg.Log, stderr)
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{cfg: cfg, log: log}
+	if cfg.Runtime == "host" {
+		d.runtime = host.New(agent.Options{
+			Detach:      cfg.Session.Detach.Duration,
+			KeepClosed:  cfg.Session.KeepClosed.Duration,
+			OutputBytes: int(cfg.Session.OutputBytes),
+		})
+	} else if d.runtime, err = openContainerd(ctx, cfg, log); err != nil {
+		return nil, err
+	}
+	adopted, err := d.runtime.Adopt(ctx)
+	if err != nil {
+		return nil, errors.Join(err, d.runtime.Close())
+	}
+	d.gateway = gateway.New(gateway.Options{
+		Runtime:         d.runtime,
+		Spec:            func(name string) runtime.Spec { return spec(&cfg, name, cfg.DefaultProfile) },
+		Default:         cfg.Listen.EnvironmentID,
+		PerSession:      cfg.Listen.Scope == "session",
+		Concurrency:     cfg.Listen.ConcurrentRequests,
+		MaxEnvironments: cfg.Limits.Environments,
+		Log:             log,
+	}, adopted)
+	if cfg.Runtime != "host" {
+		if d.control, err = control.Listen(controlSocket(cfg.Root)); err != nil {
+			return nil, errors.Join(err, d.stop())
+		}
+		go d.control.Serve(ctx, d)
+	}
+	return d, nil
+}
+
+// stop removes all environments and lets go of everything.
+func (d *daemon) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if d.control != nil {
+		d.control.Close()
+	}
+	return errors.Join(d.gateway.Close(ctx), d.runtime.Close())
+}
+
+// spec is what an environment of that name and profile is made from.
+func spec(cfg *config.Config, name, profile string) runtime.Spec {
+	p := cfg.Profiles[profile]
+	s := runtime.Spec{
+		Name: name, Profile: profile, Image: p.Image, User: p.User, Cwd: p.Cwd,
+		CPUs: p.CPUs, MemoryBytes: int64(p.Memory), Pids: p.Pids, ShmBytes: int64(p.ShmSize),
+		AgentArgs: []string{
+			"--detach", cfg.Session.Detach.Duration.String(),
+			"--keep-closed", cfg.Session.KeepClosed.Duration.String(),
+			"--output-bytes", fmt.Sprint(int64(cfg.Session.OutputBytes)),
+		},
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Env)) {
+		s.Env = append(s.Env, key+"="+p.Env[key])
+	}
+	if s.Image == "" {
+		s.Image = defaultImage()
+	}
+	return s
+}
+
+// ServeThrowaway implements control.Backend.
+func (d *daemon) ServeThrowaway(ctx context.Context, c proto.Conn, t control.Throwaway, ready func() error) error {
+	if t.Profile == "" {
+		t.Profile = d.cfg.DefaultProfile
+	}
+	if _, ok := d.cfg.Profiles[t.Profile]; !ok {
+		return fmt.Errorf("profile %q is not in the configuration", t.Profile)
+	}
+	s := spec(&d.cfg, "run-"+rand.Text()[:12], t.Profile)
+	s.Ephemeral = true
+	override(&s.Image, t.Image)
+	override(&s.User, t.User)
+	override(&s.Cwd, t.Cwd)
+	s.Env = append(s.Env, t.Env...)
+	sb, err := d.gateway.Open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sb.Remove(context.WithoutCancel(ctx)) }()
+	if err := ready(); err != nil {
+		return err
+	}
+	return sb.Serve(ctx, c, proto.Hello{Peer: "exec-server run", Concurrency: 8, Extensions: true})
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/exec-server/exec-server/internal/config"
+	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/transport"
+)
+
+type serveCmd struct {
+	Listen             string `placeholder:"URL" help:"ws://IP:PORT (ws://127.0.0.1:0), port 0 picks a free one; or stdio."`
+	EnvironmentID      string `placeholder:"ID" help:"Name of the environment that / stands for (default)."`
+	ConcurrentRequests int    `placeholder:"N" help:"Requests worked on at once on each connection (1)."`
+}
+
+func (s *serveCmd) apply(cfg *config.Config) error {
+	override(&cfg.Listen.URL, s.Listen)
+	override(&cfg.Listen.EnvironmentID, s.EnvironmentID)
+	if s.ConcurrentRequests < 0 {
+		return usageError("--concurrent-requests must be at least 1")
+	}
+	if s.ConcurrentRequests > 0 {
+		cfg.Listen.ConcurrentRequests = s.ConcurrentRequests
+	}
+	if !transport.ValidEnvironment(cfg.Listen.EnvironmentID) {
+		return fmt.Errorf("environment id %q: 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or a digit", cfg.Listen.EnvironmentID)
+	}
+	return nil
+}
+
+// Run serves until SIGTERM or SIGINT.
+func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
+	cfg, err := common.load()
+	if err != nil {
+		return err
+	}
+	if err := s.apply(&cfg); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if transport.IsStdio(cfg.Listen.URL) {
+		return serveStdio(ctx, cfg, std)
+	}
+	addr, err := transport.ParseListen(cfg.Listen.URL)
+	if err != nil {
+		return err
+	}
+	l, err := transport.Listen(addr)
+	if err != nil {
+		return err
+	}
+	d, err := startDaemon(ctx, cfg, std.Err)
+	if err != nil {
+		l.Close()
+		return ended(ctx, err)
+	}
+	fmt.Fprintln(std.Out, l.URL())
+	served := make(chan error, 1)
+	go func() { served <- l.Serve(ctx, d.gateway.Serve) }()
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		err = nil
+		stop() // a second signal ends the process at once
+	}
+	l.Close()
+	return errors.Join(err, d.stop())
+}
+
+// ended turns an error that comes from being told to stop into none.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func serveStdio(ctx context.Context, cfg config.Config, std Streams) error {
+	d, err := startDaemon(ctx, cfg, std.Err)
+	if err != nil {
+		return ended(ctx, err)
+	}
+	c := transport.Stdio(std.In, std.Out, std.In)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.gateway.Serve(ctx, c, "", proto.StdioPeer)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	_ = c.Close()
+	return d.stop()
+}
+
+// stopTimeout bounds how long the daemon takes to remove its environments.
+const stopTimeout = 30 * time.Second
+
+// stdinOf makes reads of standard input end when it is closed, where it can be.
+func stdinOf(f *os.File) *os.File {
+	if fd, err := syscall.Dup(int(f.Fd())); err == nil && syscall.SetNonblock(fd, true) == nil {
+		return os.NewFile(uintptr(fd), f.Name())
+	}
+	return f
+}
