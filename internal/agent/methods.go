@@ -122,9 +122,10 @@ func (s statusResult) AppendJSON(dst []byte) []byte {
 
 func decodeWrite(v proto.Value) (operation, error) {
 	p := proto.ParamsOf(v, "WriteParams")
-	id, writeID := p.String("processId"), p.String("writeId")
+	id := p.String("processId")
 	chunk := p.Required("chunk")
 	p.Text(chunk)
+	writeID := p.String("writeId")
 	if p.Err() == nil && writeID == "" {
 		return operation{}, proto.BadParams("writeId must not be empty")
 	}

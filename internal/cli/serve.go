@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -15,19 +14,21 @@ import (
 )
 
 type serveCmd struct {
-	Listen             string `placeholder:"URL" help:"ws://IP:PORT (ws://127.0.0.1:0), port 0 picks a free one; or stdio."`
-	EnvironmentID      string `placeholder:"ID" help:"Name of the environment that / stands for (default)."`
-	ConcurrentRequests int    `placeholder:"N" help:"Requests worked on at once on each connection (1)."`
+	Listen             *string `placeholder:"URL" help:"ws://IP:PORT (ws://127.0.0.1:0), port 0 picks a free one; or stdio."`
+	EnvironmentID      string  `placeholder:"ID" help:"Name of the environment that / stands for (default)."`
+	ConcurrentRequests *int    `placeholder:"N" help:"Requests worked on at once on each connection (1)."`
 }
 
 func (s *serveCmd) apply(cfg *config.Config) error {
-	override(&cfg.Listen.URL, s.Listen)
-	override(&cfg.Listen.EnvironmentID, s.EnvironmentID)
-	if s.ConcurrentRequests < 0 {
-		return usageError("--concurrent-requests must be at least 1")
+	if s.Listen != nil {
+		cfg.Listen.URL = *s.Listen
 	}
-	if s.ConcurrentRequests > 0 {
-		cfg.Listen.ConcurrentRequests = s.ConcurrentRequests
+	override(&cfg.Listen.EnvironmentID, s.EnvironmentID)
+	if n := s.ConcurrentRequests; n != nil {
+		if *n < 1 {
+			return usageError("--concurrent-requests must be at least 1")
+		}
+		cfg.Listen.ConcurrentRequests = *n
 	}
 	if !transport.ValidEnvironment(cfg.Listen.EnvironmentID) {
 		return fmt.Errorf("environment id %q: 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or a digit", cfg.Listen.EnvironmentID)
@@ -104,11 +105,3 @@ func serveStdio(ctx context.Context, cfg config.Config, std Streams) error {
 
 // stopTimeout bounds how long the daemon takes to remove its environments.
 const stopTimeout = 30 * time.Second
-
-// stdinOf makes reads of standard input end when it is closed, where it can be.
-func stdinOf(f *os.File) *os.File {
-	if fd, err := syscall.Dup(int(f.Fd())); err == nil && syscall.SetNonblock(fd, true) == nil {
-		return os.NewFile(uintptr(fd), f.Name())
-	}
-	return f
-}

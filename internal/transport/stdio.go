@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"unicode/utf8"
@@ -30,9 +31,7 @@ func (c *stdioConn) ReadFrame() (proto.Frame, error) {
 		c.in = append(c.in[:0], 0, 0, 0, 0)
 		err := c.line()
 		f := proto.Frame(c.in)
-		for len(f.Body()) > 0 && (f[len(f)-1] == '\n' || f[len(f)-1] == '\r') {
-			f = f[:len(f)-1]
-		}
+		f = f[:proto.HeaderSize+len(bytes.TrimRight(f.Body(), " \t\r\n"))]
 		switch {
 		case len(f.Body()) > proto.MaxRequest:
 			return nil, proto.ErrFrameSize

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestErrors has the exact lines: they are what a user has to work with.
+func TestErrors(t *testing.T) {
+	const v = "version = 1\n"
+	for text, want := range map[string]string{
+		"":                                 " version: missing; write version = 1 at the top",
+		"version = 2":                      "1:1: version: 2 is not known to this program; it reads version 1",
+		v + "colour = 1":                   "2:1: colour: there is no such key",
+		v + "[log]\nlevle = 'info'":        "3:1: log.levle: there is no such key",
+		v + "[nothing]\na = 1":             "2:2: nothing: there is no such key",
+		v + "profile = {a = {mem = 1}}":    "2:17: profile.a.mem: there is no such key",
+		v + "root = 3":                     "2:8: root: cannot decode TOML integer into a string",
+		v + "[limits]\nenvironments = 'x'": "3:16: limits.environments: cannot decode TOML string into a whole number",
+		v + "limits.environments = 0":      "2:1: limits.environments: 0 is less than 1",
+		v + "log = 3":                      "2:7: log: cannot decode TOML integer into a table",
+		v + "[[log]]":                      "2:3: log: cannot store an array table in a struct",
+		v + "root = ":                      "2:7: ",
+		v + "root = '/a'\nroot = '/b'":     "3:1: root: key root is already defined",
+		v + "root = 'here'":                `2:1: root: "here" is no absolute path of a directory below /`,
+		v + "runtime = 'docker'":           `2:1: runtime: "docker" is none of containerd, host`,
+		v + "log.level = 'loud'":           `2:1: log.level: "loud" is none of debug, info, warn, error`,
+		v + "log.format = 'x'":             `2:1: log.format: "x" is none of auto, text, json`,
+		v + "listen.scope = 'x'":           `2:1: listen.scope: "x" is none of environment, session`,
+		v + "listen.url = 'ws://a:1'":      `2:1: listen.url: "ws://a:1" is neither "ws://IP:PORT" nor "stdio"`,
+		v + "listen.environment_id = '-'":  `2:1: listen.environment_id: "-" is no name; use ` + nameHint,
+		v + "listen.concurrent_requests=0": "2:1: listen.concurrent_requests: 0 is not from 1 to 1024",
+		v + "containerd.address = 'x'":     `2:1: containerd.address: "x" is no absolute path of a socket`,
+		v + "containerd.runc = 'runc'":     `2:1: containerd.runc: "runc" is no absolute path of a program`,
+		v + "session.detach = '-1s'":       "2:1: session.detach: -1s is not from 0s to 720h",
+		v + "\n[session]\ndetach = 80":     `4:1: session.detach: "80" is no duration; write a number with a unit, such as "500ms", "80s" or "5m"`,
+		v + "session.keep_closed = 'soon'": `2:23: session.keep_closed: "soon" is no duration; write a number with a unit, such as "500ms", "80s" or "5m"`,
+		v + "session.output_bytes = '1B'":  `2:24: session.output_bytes: "1B" is no size; write a number of bytes or a whole number with KiB, MiB, GiB or TiB`,
+		v + "session.output_bytes = 1":     "2:1: session.output_bytes: 1 is not from 4KiB to 1GiB",
+		v + "default_profile = 'x'":        "2:1: default_profile: there is no [profile.x]",
+		v + "[profile.'a b']":              `2:2: profile.a b: "a b" is no name; use ` + nameHint,
+		v + "[profile.a]\ncpus = -1":       "3:1: profile.a.cpus: -1 is not from 0 (no limit) to 4096",
+		v + "[profile.a]\ncpus = nan":      "3:1: profile.a.cpus: NaN is not from 0 (no limit) to 4096",
+		v + "[profile.a]\ncpus = 0.001":    "3:1: profile.a.cpus: 0.001 is less than 0.01, the least that the kernel can share out",
+		v + "[profile.a]\ncpus = 'two'":    "3:8: profile.a.cpus: cannot decode TOML string into a number",
+		v + "[profile.a]\nmemory = '4GB'":  `3:10: profile.a.memory: "4GB" is no size; write a number of bytes or a whole number with KiB, MiB, GiB or TiB`,
+		v + "[profile.a]\nmemory = 1.5":    `3:1: profile.a.memory: "1.5" is no size; write a number of bytes or a whole number with KiB, MiB, GiB or TiB`,
+		v + "[profile.a]\nmemory = [1]":    "3:10: profile.a.memory: cannot decode TOML array into a size",
+		v + "[profile.a]\nmemory = '1MiB'": "3:1: profile.a.memory: 1MiB is neither 0 (no limit) nor at least 16MiB",
+		v + "[profile.a]\nmemory = -1":     "3:1: profile.a.memory: -1 is neither 0 (no limit) nor at least 16MiB",
+		v + "[profile.a]\npids = 1":        "3:1: profile.a.pids: 1 is neither 0 (no limit) nor at least 16",
+		v + "[profile.a]\nshm_size = 0":    "3:1: profile.a.shm_size: 0 is less than 64KiB",
+		v + "[profile.a]\nuser = 'a b'":    `3:1: profile.a.user: "a b" is none of "name", "uid", "name:group", "uid:gid"`,
+		v + "[profile.a]\ncwd = 'x'":       `3:1: profile.a.cwd: "x" is no absolute path`,
+		v + "[profile.a]\nimage = 'a b'":   `3:1: profile.a.image: "a b" has blanks in it`,
+		v + "[profile.a.env]\n'A=B' = '1'": "3:1: profile.a.env.A=B: no variable can have that name or value",
+		v + "[profile.a.env]\nA = 1":       "3:5: profile.a.env.A: cannot decode TOML integer into a string",
+	} {
+		_, err := load(t, text)
+		if err == nil {
+			t.Errorf("%q loads", text)
+			continue
+		}
+		_, got, _ := strings.Cut(err.Error(), ".toml:")
+		if got != want && (!strings.HasSuffix(want, ": ") || !strings.HasPrefix(got, want)) || strings.Contains(got, "\n") {
+			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+func TestLoadMissingFile(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "none.toml"))
+	if err == nil || !strings.HasPrefix(err.Error(), "read the configuration: open ") {
+		t.Error(err)
+	}
+}
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]Size{
+		"0": 0, "4096": 4096, "1KiB": 1 << 10, "512MiB": 512 << 20, "2 GiB": 2 << 30, "3TiB": 3 << 40,
+		"9223372036854775807": 1<<63 - 1,
+	} {
+		var s Size
+		if err := s.UnmarshalText([]byte(text)); err != nil || s != want {
+			t.Errorf("%q: %d, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "1.5GiB", "1GB", "GiB", "1 gib", "9223372036854775808", "8388608TiB", "1e3", "+1"} {
+		var s Size
+		if err := s.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is %d", text, s)
+		}
+	}
+	for size, want := range map[Size]string{0: "0", 1000: "1000", 1 << 30: "1GiB", 1536 << 20: "1536MiB"} {
+		if size.String() != want {
+			t.Errorf("%d is written %s", int64(size), size)
+		}
+	}
+}
+
+// FuzzParse looks for panics: the index leans on the decoder's unstable half.
+func FuzzParse(f *testing.F) {
+	f.Add(defaults)
+	f.Add([]byte("version = 1\n\"\\n\" = 1"))
+	f.Add([]byte("version = 1\n[profile.a]\nmemory = 1.5\nenv = { A = '1' }"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := parse(data); err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("more than one line: %q", err)
+		}
+	})
+}

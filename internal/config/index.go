@@ -1,0 +1,102 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// keyIndex knows where the keys and tables of a file stand, in their order.
+type keyIndex struct {
+	data []byte
+	keys []keyPlace
+}
+
+type keyPlace struct {
+	parts                []string
+	line, column, offset int
+}
+
+func (k keyPlace) String() string { return strings.Join(k.parts, ".") }
+
+// indexKeys stops at a syntax error, which the decoder reports.
+func indexKeys(data []byte) keyIndex {
+	index := keyIndex{data: data}
+	var parser unstable.Parser
+	parser.Reset(data)
+	var table []string
+	for parser.NextExpression() {
+		node := parser.Expression()
+		switch node.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table = index.add(&parser, nil, node)
+		case unstable.KeyValue:
+			index.add(&parser, table, node)
+		}
+	}
+	return index
+}
+
+// add records node's key, and those of an inline table in it, below prefix. It
+// returns the full key.
+func (x *keyIndex) add(p *unstable.Parser, prefix []string, node *unstable.Node) []string {
+	place := keyPlace{parts: slices.Clone(prefix)}
+	for it := node.Key(); it.Next(); {
+		if place.line == 0 {
+			start := p.Shape(it.Node().Raw).Start
+			place.line, place.column, place.offset = start.Line, start.Column, start.Offset
+		}
+		place.parts = append(place.parts, string(it.Node().Data))
+	}
+	x.keys = append(x.keys, place)
+	if node.Kind == unstable.KeyValue && node.Value().Kind == unstable.InlineTable {
+		for it := node.Value().Children(); it.Next(); {
+			x.add(p, place.parts, it.Node())
+		}
+	}
+	return place.parts
+}
+
+// children are the distinct names right below a top-level table.
+func (x keyIndex) children(table string) []string {
+	var names []string
+	for _, k := range x.keys {
+		if len(k.parts) > 1 && strings.EqualFold(k.parts[0], table) && !slices.Contains(names, k.parts[1]) {
+			names = append(names, k.parts[1])
+		}
+	}
+	return names
+}
+
+// upTo is the file up to and with the lines of key i.
+func (x keyIndex) upTo(i int) []byte {
+	if i+1 == len(x.keys) {
+		return x.data
+	}
+	return x.data[:bytes.LastIndexByte(x.data[:x.keys[i+1].offset], '\n')+1]
+}
+
+// keyAt is the full key at a place; the decoder's own word for it lacks what is
+// outside an inline table.
+func (x keyIndex) keyAt(line, column int, parts []string) string {
+	for _, k := range x.keys {
+		if k.line == line && k.column == column {
+			return k.String()
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// locate makes the error for a key's value; a key that is not in the file has
+// no place.
+func (x keyIndex) locate(key, text string) error {
+	for _, k := range x.keys {
+		if strings.EqualFold(k.String(), key) {
+			return fmt.Errorf("%d:%d: %s: %s", k.line, k.column, key, text)
+		}
+	}
+	return fmt.Errorf(" %s: %s", key, text)
+}

@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exec-server/exec-server/internal/client"
+	"github.com/exec-server/exec-server/internal/proto"
+)
+
+// BenchmarkTrue compares what /bin/true costs, from process/start to
+// process/exited, on the servers that EXEC_SERVER_BENCH names ("NAME=URL ...")
+// with a bare fork+exec. All take turns inside one loop, so that what else the
+// machine does hits them alike. Reported are medians, and ratios to bare.
+func BenchmarkTrue(b *testing.B) {
+	targets := strings.Fields(os.Getenv("EXEC_SERVER_BENCH"))
+	if len(targets) == 0 {
+		b.Skip("EXEC_SERVER_BENCH names no servers")
+	}
+	names := []string{"bare"}
+	turns := []func() time.Duration{bareTrue}
+	for _, t := range targets {
+		name, url, ok := strings.Cut(t, "=")
+		if !ok {
+			b.Fatalf("EXEC_SERVER_BENCH: %q is not NAME=URL", t)
+		}
+		names = append(names, name)
+		turns = append(turns, newRemote(b, url).true)
+	}
+	times := make([][]time.Duration, len(turns))
+	for i := range 20 {
+		for _, turn := range turns {
+			turn()
+		}
+		_ = i
+	}
+	for b.Loop() {
+		for i, turn := range turns {
+			times[i] = append(times[i], turn())
+		}
+	}
+	bare := quantile(times[0], 0.5)
+	for i, name := range names {
+		p50 := quantile(times[i], 0.5)
+		b.ReportMetric(float64(p50.Microseconds()), name+"-p50-us")
+		b.ReportMetric(float64(quantile(times[i], 0.99).Microseconds()), name+"-p99-us")
+		b.ReportMetric(float64(p50)/float64(bare), name+"-x-bare")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+func quantile(d []time.Duration, q float64) time.Duration {
+	d = slices.Clone(d)
+	slices.Sort(d)
+	return d[min(len(d)-1, int(q*float64(len(d))))]
+}
+
+// bareTrue is the floor: fork, exec, wait, with two pipes as a server has them.
+func bareTrue() time.Duration {
+	start := time.Now()
+	var out, err [2]int
+	if syscall.Pipe2(out[:], syscall.O_CLOEXEC) != nil || syscall.Pipe2(err[:], syscall.O_CLOEXEC) != nil {
+		panic("pipe")
+	}
+	null, _ := syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	pid, e := syscall.ForkExec("/bin/true", []string{"/bin/true"}, &syscall.ProcAttr{
+		Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: []uintptr{uintptr(null), uintptr(out[1]), uintptr(err[1])},
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if e != nil {
+		panic(e)
+	}
+	for _, fd := range []int{null, out[1], err[1]} {
+		_ = syscall.Close(fd)
+	}
+	var buf [64]byte
+	_, _ = syscall.Read(out[0], buf[:])
+	_, _ = syscall.Read(err[0], buf[:])
+	_, _ = syscall.Wait4(pid, nil, 0, nil)
+	_ = syscall.Close(out[0])
+	_ = syscall.Close(err[0])
+	return time.Since(start)
+}
+
+// remote starts commands on a server.
+type remote struct {
+	c      *client.Client
+	n      int
+	exited chan struct{}
+	closed chan struct{}
+}
+
+func newRemote(b *testing.B, url string) *remote {
+	b.Helper()
+	ctx := context.Background()
+	conn, err := client.Dial(ctx, url, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := &remote{exited: make(chan struct{}, 1), closed: make(chan struct{}, 1)}
+	r.c = client.New(conn, func(method string, _ proto.Value) {
+		switch method {
+		case "process/exited":
+			r.exited <- struct{}{}
+		case "process/closed":
+			r.closed <- struct{}{}
+		}
+	})
+	b.Cleanup(func() { _ = r.c.Close() })
+	if _, err := r.c.Initialize(ctx, "bench", ""); err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+func (r *remote) true() time.Duration {
+	r.n++
+	start := time.Now()
+	_, err := r.c.Call(context.Background(), "process/start", map[string]any{
+		"processId": fmt.Sprint("bench-", r.n), "argv": []string{"/bin/true"}, "cwd": "file:///",
+		"env": map[string]string{"PATH": "/usr/bin:/bin"}, "tty": false,
+	})
+	if err != nil {
+		panic(err)
+	}
+	<-r.exited
+	took := time.Since(start)
+	<-r.closed
+	return took
+}
