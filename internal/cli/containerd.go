@@ -23,34 +23,39 @@ func defaultImage() string { return image.Default().Name() }
 
 // openContainerd brings up the containerd runtime, with the containerd inside
 // or the one that the configuration names.
-func openContainerd(ctx context.Context, cfg config.Config, log zerolog.Logger) (*containerd.Runtime, error) {
+func openContainerd(ctx context.Context, cfg config.Config, log zerolog.Logger) (*containerd.Runtime, imageFinder, error) {
 	if err := doctor.Preflight(cfg.Root, cfg.Containerd.Runc); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	agent, err := agentbin.Agent()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	opts := containerd.Options{
 		Root: cfg.Root, State: stateDir(cfg.Root), RuncPath: cfg.Containerd.Runc, AgentBinary: agent, Log: log,
 	}
 	if err := makeStateDir(opts.State); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	cl := opts.Client
 	if address := cfg.Containerd.Address; address != "" {
 		opts.Client, err = containerd.Connect(ctx, address, "")
-	} else {
-		opts.Server, err = startServer(ctx, cfg, log)
+		cl = opts.Client
+	} else if opts.Server, err = startServer(ctx, cfg, log); err == nil {
+		cl = opts.Server.Client()
 	}
 	if err != nil {
 		removeStateDir(opts.State)
-		return nil, err
+		return nil, nil, err
 	}
 	r, err := containerd.New(opts)
 	if err != nil && opts.Server != nil {
 		opts.Server.Stop()
 	}
-	return r, err
+	return r, func(ctx context.Context, name string) error {
+		_, err := image.Find(namespaces.WithNamespace(ctx, containerd.DefaultNamespace), cl, name)
+		return err
+	}, err
 }
 
 func startServer(ctx context.Context, cfg config.Config, log zerolog.Logger) (*containerd.Server, error) {

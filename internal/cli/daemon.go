@@ -9,12 +9,14 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/containerd/errdefs"
 	"github.com/rs/zerolog"
 
 	"github.com/exec-server/exec-server/internal/agent"
 	"github.com/exec-server/exec-server/internal/config"
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/gateway"
+	"github.com/exec-server/exec-server/internal/image"
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/runtime"
 	"github.com/exec-server/exec-server/internal/runtime/host"
@@ -25,6 +27,7 @@ type daemon struct {
 	cfg     config.Config
 	log     zerolog.Logger
 	runtime runtime.Runtime
+	images  imageFinder // nil with the host runtime
 	gateway *gateway.Gateway
 	control *control.Server // nil with the host runtime
 }
@@ -44,7 +47,7 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer) (*dae
 			KeepClosed:  cfg.Session.KeepClosed.Duration,
 			OutputBytes: int(cfg.Session.OutputBytes),
 		})
-	} else if d.runtime, err = openContainerd(ctx, cfg, log); err != nil {
+	} else if d.runtime, d.images, err = openContainerd(ctx, cfg, log); err != nil {
 		return nil, err
 	}
 	adopted, err := d.runtime.Adopt(ctx)
@@ -67,6 +70,25 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer) (*dae
 		go d.control.Serve(ctx, d)
 	}
 	return d, nil
+}
+
+// imageFinder fails if the store lacks an image.
+type imageFinder func(ctx context.Context, name string) error
+
+// checkImage fails if the image of the default profile is not there, which
+// otherwise every harness would find out.
+func (d *daemon) checkImage(ctx context.Context) error {
+	name := spec(&d.cfg, "", d.cfg.DefaultProfile).Image
+	if d.images == nil {
+		return nil
+	}
+	err := d.images(ctx, name)
+	if errdefs.IsNotFound(err) && name == defaultImage() {
+		return errors.New("the default image is not in the store; build it with \"exec-server image build\"")
+	} else if errdefs.IsNotFound(err) {
+		return fmt.Errorf("image %q of profile %s is not in the store; \"exec-server image ls\" lists what is, pull and import add to it", name, d.cfg.DefaultProfile)
+	}
+	return err
 }
 
 // stop removes all environments and lets go of everything.
@@ -94,10 +116,21 @@ func spec(cfg *config.Config, name, profile string) runtime.Spec {
 	for _, key := range slices.Sorted(maps.Keys(p.Env)) {
 		s.Env = append(s.Env, key+"="+p.Env[key])
 	}
-	if s.Image == "" {
-		s.Image = defaultImage()
-	}
+	s.Image = imageName(s.Image)
 	return s
+}
+
+// imageName is the name under which the store has an image; "" is the default
+// image. A name that is not valid is left to be complained about where it is
+// looked for.
+func imageName(name string) string {
+	if name == "" {
+		return defaultImage()
+	}
+	if full, err := image.Normalize(name); err == nil {
+		return full
+	}
+	return name
 }
 
 // ServeThrowaway implements control.Backend.
@@ -110,7 +143,9 @@ func (d *daemon) ServeThrowaway(ctx context.Context, c proto.Conn, t control.Thr
 	}
 	s := spec(&d.cfg, "run-"+rand.Text()[:12], t.Profile)
 	s.Ephemeral = true
-	override(&s.Image, t.Image)
+	if t.Image != "" {
+		s.Image = imageName(t.Image)
+	}
 	override(&s.User, t.User)
 	override(&s.Cwd, t.Cwd)
 	s.Env = append(s.Env, t.Env...)

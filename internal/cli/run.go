@@ -55,7 +55,7 @@ func (r *runCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	}
 	// No daemon holds the root: be one for as long as the command runs.
 	if common.LogLevel == "" {
-		cfg.Log.Level = "warn"
+		cfg.Log.Level = "fatal" // what goes wrong is said once, by us
 	}
 	d, err := startDaemon(ctx, cfg, std.Err)
 	if err != nil {

@@ -63,6 +63,10 @@ func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 		l.Close()
 		return ended(ctx, err)
 	}
+	if err := d.checkImage(ctx); err != nil {
+		l.Close()
+		return errors.Join(err, d.stop())
+	}
 	fmt.Fprintln(std.Out, l.URL())
 	served := make(chan error, 1)
 	go func() { served <- l.Serve(ctx, d.gateway.Serve) }()

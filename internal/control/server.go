@@ -105,7 +105,7 @@ func serve(ctx context.Context, c proto.Conn, b Backend) {
 		}
 	}
 	if err != nil {
-		_ = c.WriteFrames(proto.ErrorFrame(id, proto.WireError(err)))
+		_ = c.WriteFrames(proto.ErrorFrame(id, proto.Errorf(proto.CodeInternal, "%s", err)))
 	}
 }
 

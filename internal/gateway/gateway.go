@@ -186,13 +186,16 @@ func (g *Gateway) Serve(ctx context.Context, c proto.Conn, name, peer string) {
 }
 
 func (g *Gateway) serveNamed(ctx context.Context, c proto.Conn, spec runtime.Spec, hello proto.Hello) {
+	log := g.opts.Log.With().Str("environment", spec.Name).Logger()
 	sb, err := g.Open(ctx, spec)
-	if err == nil {
-		err = sb.Serve(ctx, c, hello)
-	}
 	if err != nil {
-		g.opts.Log.Warn().Err(err).Str("environment", spec.Name).Msg("connection not served")
+		log.Warn().Err(err).Msg("connection refused")
 		refuse(c, fmt.Errorf("environment %s: %w", spec.Name, err))
+		return
+	}
+	// However it ends, the connection ends too, and the harness comes back.
+	if err := sb.Serve(ctx, c, hello); err != nil && ctx.Err() == nil {
+		log.Warn().Err(err).Msg("connection lost")
 	}
 }
 

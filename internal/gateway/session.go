@@ -72,4 +72,3 @@ func (r *returned) ReadFrame() (proto.Frame, error) {
 	}
 	return r.Conn.ReadFrame()
 }
-

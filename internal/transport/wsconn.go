@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -45,7 +46,7 @@ var errNotUTF8 = errors.New("text message is not UTF-8")
 func (c *wsConn) ReadFrame() (proto.Frame, error) {
 	kind, r, err := c.ws.Reader(c.ctx)
 	if err != nil {
-		return nil, err
+		return nil, ending(err)
 	}
 	if cap(c.in) > 1<<20 { // do not keep what one large message needed
 		c.in = make([]byte, proto.HeaderSize, 8<<10)
@@ -60,7 +61,7 @@ func (c *wsConn) ReadFrame() (proto.Frame, error) {
 		if err == io.EOF {
 			break
 		} else if err != nil {
-			return nil, err
+			return nil, ending(err)
 		}
 	}
 	f := proto.Frame(c.in).Seal()
@@ -68,6 +69,16 @@ func (c *wsConn) ReadFrame() (proto.Frame, error) {
 		return nil, errNotUTF8
 	}
 	return f, nil
+}
+
+// ending makes io.EOF of all ways in which a harness just goes away: harnesses
+// do not say good-bye.
+func ending(err error) error {
+	if websocket.CloseStatus(err) != -1 || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) || errors.Is(err, context.Canceled) {
+		return io.EOF
+	}
+	return err
 }
 
 // WriteFrames implements proto.Conn: one text message a frame, unfragmented.
