@@ -1,0 +1,32 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+)
+
+// Preflight makes the few checks without which the daemon would fail later and
+// less clearly: root, cgroups, runc, and 100 MiB of disk space. The error is
+// one line, of the first that fails, with what to do.
+func Preflight(root, runcPath string) error {
+	return preflight(Options{Root: root, RuncPath: runcPath})
+}
+
+func preflight(o Options) error {
+	for _, check := range []func() Check{
+		superuser,
+		o.cgroups,
+		func() Check { return runc(context.Background(), o.RuncPath) },
+		func() Check { return disk(o.Root) },
+	} {
+		c := check()
+		if c.Status != Fail {
+			continue
+		}
+		if c.Fix == "" {
+			return fmt.Errorf("%s: %s", c.Name, c.Detail)
+		}
+		return fmt.Errorf("%s: %s; %s", c.Name, c.Detail, c.Fix)
+	}
+	return nil
+}
