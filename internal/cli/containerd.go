@@ -51,6 +51,7 @@ func openContainerd(ctx context.Context, cfg config.Config, log zerolog.Logger) 
 	r, err := containerd.New(opts)
 	if err != nil && opts.Server != nil {
 		opts.Server.Stop()
+		removeStateDir(opts.State)
 	}
 	return r, func(ctx context.Context, name string) error {
 		_, err := image.Find(namespaces.WithNamespace(ctx, containerd.DefaultNamespace), cl, name)
@@ -114,7 +115,11 @@ func (c *Common) store(ctx context.Context, std Streams) (context.Context, *clie
 	}
 	s, err := startServer(ctx, cfg, log)
 	if err != nil {
+		removeStateDir(stateDir(cfg.Root))
 		return ctx, nil, nil, err
 	}
-	return ctx, s.Client(), s.Stop, nil
+	return ctx, s.Client(), func() {
+		s.Stop()
+		removeStateDir(stateDir(cfg.Root))
+	}, nil
 }

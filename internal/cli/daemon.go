@@ -98,7 +98,11 @@ func (d *daemon) stop() error {
 	if d.control != nil {
 		d.control.Close()
 	}
-	return errors.Join(d.gateway.Close(ctx), d.runtime.Close())
+	err := errors.Join(d.gateway.Close(ctx), d.runtime.Close())
+	if d.cfg.Runtime != "host" {
+		removeStateDir(stateDir(d.cfg.Root))
+	}
+	return err
 }
 
 // spec is what an environment of that name and profile is made from.

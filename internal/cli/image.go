@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -145,7 +146,7 @@ func (imageLsCmd) Run(ctx context.Context, common *Common, std Streams) error {
 }
 
 func imageRow(i image.Info) string {
-	return fmt.Sprintf("%s\t%s\t%d MiB\t%s\t%s", i.Name, i.Digest.Encoded()[:12], i.Size>>20, i.Created.Format(time.DateTime), i.Platforms)
+	return fmt.Sprintf("%s\t%s\t%d MiB\t%s\t%s", i.Name, i.Digest.Encoded()[:12], i.Size>>20, i.Created.Format(time.DateTime), strings.Join(i.Platforms, ","))
 }
 
 type imageRmCmd struct {
