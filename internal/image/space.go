@@ -2,7 +2,9 @@ package image
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"syscall"
 
 	"github.com/containerd/containerd/v2/client"
@@ -13,10 +15,16 @@ import (
 const importSpace = 64 << 20
 
 // checkSpace is an error if the file system of dir has less than need bytes free
-// for this user.
+// for this user. A store that was never written to has no directory yet; its
+// parent's file system is then the one.
 func checkSpace(dir string, need uint64) error {
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(dir, &fs); err != nil {
+	err := syscall.Statfs(dir, &fs)
+	for parent := filepath.Dir(dir); errors.Is(err, syscall.ENOENT) && parent != dir; parent = filepath.Dir(dir) {
+		dir = parent
+		err = syscall.Statfs(dir, &fs)
+	}
+	if err != nil {
 		return fmt.Errorf("look for free space: %s: %w", dir, err)
 	}
 	if free := fs.Bavail * uint64(fs.Bsize); free < need {
