@@ -3,7 +3,9 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[1]}")/.." && pwd)
 cd "$here"
 
-say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+bold='' plain=''
+[ ! -t 2 ] || bold=$'\033[1m' plain=$'\033[0m'
+say() { printf '%s==>%s %s\n' "$bold" "$plain" "$*" >&2; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
 # usage prints the comment at the head of the calling script.
