@@ -1,0 +1,73 @@
+package containerd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// stateOptions limit what a container can put into the files that it shares
+// with the host: they would else fill the host's /run.
+const stateOptions = "mode=0711,size=256k,nr_inodes=64"
+
+// stateDir is the directory of what the daemon and one container share. It is a
+// file system of its own, which ends with the container.
+type stateDir string
+
+// stateDir returns the directory of the container.
+func (r *Runtime) stateDir(id string) stateDir {
+	return stateDir(filepath.Join(r.opts.State, "e", id))
+}
+
+// io is the directory of the agent's socket. The container's root owns it.
+func (d stateDir) io() string { return filepath.Join(string(d), "io") }
+
+// fifos is the directory of the pipes for the agent's standard error.
+func (d stateDir) fifos() string { return filepath.Join(string(d), "f") }
+
+// make mounts the directory and fills it.
+func (d stateDir) make(host string, ids idRange) error {
+	if err := os.Mkdir(string(d), 0o711); err != nil {
+		return err
+	}
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	if err := unix.Mount("tmpfs", string(d), "tmpfs", flags, stateOptions); err != nil {
+		return fmt.Errorf("mount a tmpfs on %s: %w", d, err)
+	}
+	if err := makeOwned(d.io(), 0o700, ids); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		"resolv.conf": "# There is no name server: the sandbox has no network.\n" +
+			"nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+		"hosts": "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
+			"127.0.1.1\t" + host + "\n",
+		"hostname": host + "\n",
+	} {
+		path := filepath.Join(string(d), name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+		if err := errors.Join(os.Chmod(path, 0o644), os.Lchown(path, int(ids.base), int(ids.base))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove unmounts and removes the directory. It may be gone already.
+func (d stateDir) remove() error {
+	for {
+		err := unix.Unmount(string(d), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
+			break // not, or no longer, a mount
+		}
+		if err != nil {
+			return fmt.Errorf("unmount %s: %w", d, err)
+		}
+	}
+	return removeTree(string(d))
+}
