@@ -65,9 +65,8 @@ func (t cgroupTree) limit(to *specs.LinuxResources, spec runtime.Spec) {
 	to.Memory = &specs.LinuxMemory{Limit: &spec.MemoryBytes}
 	switch {
 	case t.v2:
-		to.Unified = map[string]string{"memory.oom.group": "1"}
 		if t.swap {
-			to.Unified["memory.swap.max"] = "0"
+			to.Unified = map[string]string{"memory.swap.max": "0"}
 		}
 	case t.swap:
 		to.Memory.Swap = &spec.MemoryBytes // of memory and swap together

@@ -20,6 +20,7 @@ func (r *Runtime) Close() error {
 	r.mu.Unlock()
 	r.tasks.Wait()
 	// These remove what is empty.
+	r.reapAll()
 	r.cgroup.removeParent()
 	_ = unix.Rmdir(filepath.Join(r.opts.State, "e"))
 	if r.opts.Server == nil {

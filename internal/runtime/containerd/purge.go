@@ -50,6 +50,7 @@ func (r *Runtime) purge(ctx context.Context, id string, task client.Task) error 
 	failed("remove the file system", r.client.SnapshotService(snapshotter).Remove(ctx, id))
 	failed("remove the cgroup", r.cgroup.remove(id))
 	failed("remove the shared directory", r.stateDir(id).remove())
+	r.reapSoon()
 	return errors.Join(errs...)
 }
 

@@ -54,10 +54,11 @@ type Runtime struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup // watchers and clean-ups
 
-	mu sync.Mutex
+	mu sync.Mutex // guards all below
 	// sandboxes has every sandbox that is there, by name; nil for one that is
-	// being made. mu guards it.
+	// being made.
 	sandboxes map[string]*sandbox
+	reaping   bool // orphans are being looked for
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)

@@ -69,6 +69,9 @@ func Start(ctx context.Context, opts ServerOptions) (_ *Server, err error) {
 	if s.runc, err = findRunc(opts.RuncPath); err != nil {
 		return nil, fmt.Errorf("start containerd: %w", err)
 	}
+	if err := adoptOrphans(true); err != nil {
+		return nil, fmt.Errorf("start containerd: %w", err)
+	}
 	config := s.config()
 	if err := server.CreateTopLevelDirectories(config); err != nil {
 		return nil, fmt.Errorf("start containerd: make directories: %w", err)
@@ -139,5 +142,6 @@ func (s *Server) Stop() {
 			}
 			s.lock.Close()
 		}
+		_ = adoptOrphans(false)
 	})
 }
