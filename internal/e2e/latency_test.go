@@ -134,3 +134,31 @@ func (r *remote) true() time.Duration {
 	<-r.closed
 	return took
 }
+
+// BenchmarkRoundTrip is what a request costs that does no work, on the same
+// servers: the way there and back.
+func BenchmarkRoundTrip(b *testing.B) {
+	targets := strings.Fields(os.Getenv("EXEC_SERVER_BENCH"))
+	if len(targets) == 0 {
+		b.Skip("EXEC_SERVER_BENCH names no servers")
+	}
+	remotes, times := []*remote{}, make([][]time.Duration, len(targets))
+	for _, t := range targets {
+		_, url, _ := strings.Cut(t, "=")
+		remotes = append(remotes, newRemote(b, url))
+	}
+	for b.Loop() {
+		for i, r := range remotes {
+			start := time.Now()
+			if _, err := r.c.Call(context.Background(), "environment/status", nil); err != nil {
+				b.Fatal(err)
+			}
+			times[i] = append(times[i], time.Since(start))
+		}
+	}
+	for i, t := range targets {
+		name, _, _ := strings.Cut(t, "=")
+		b.ReportMetric(float64(quantile(times[i], 0.5).Microseconds()), name+"-p50-us")
+	}
+	b.ReportMetric(0, "ns/op")
+}
