@@ -49,7 +49,7 @@ func run() error {
 	}
 	s := agent.New(agent.Options{
 		Identity: identity(u), Env: environment(u), Cwd: *cwd, Home: u.Home, Shell: u.Shell,
-		Detach: *detach, KeepClosed: *keep, OutputBytes: *output,
+		Detach: *detach, KeepClosed: *keep, OutputBytes: *output, OOMScoreAdj: 500,
 		// The sandbox of a session ends with it, and a sandbox ends with its init.
 		LastSession: func(string) { go func() { time.Sleep(100 * time.Millisecond); os.Exit(0) }() },
 	})

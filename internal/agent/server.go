@@ -24,6 +24,8 @@ type Options struct {
 	KeepClosed time.Duration
 	// OutputBytes are retained for each process (1 MiB).
 	OutputBytes int
+	// OOMScoreAdj is that of commands; 0 leaves it alone.
+	OOMScoreAdj int
 	// LastSession is called when a session that was opened under an id of the
 	// gateway's choosing is gone, or was never opened.
 	LastSession func(id string)

@@ -119,6 +119,7 @@ func (sess *session) start(spec process.Spec) (*process.Process, error) {
 	opts := &sess.server.opts
 	p, err := process.Start(spec, process.Options{
 		OutputBytes: opts.OutputBytes,
+		OOMScoreAdj: opts.OOMScoreAdj,
 		Notify:      sess.notify,
 		Closed: func(p *process.Process) {
 			time.AfterFunc(opts.KeepClosed, func() { sess.forget(p) })

@@ -44,7 +44,13 @@ func (o Options) cgroups() Check {
 	}
 	if missing != nil {
 		return Check{Name: name, Status: Fail, Detail: fmt.Sprintf("%s, but without %s", version, strings.Join(missing, " and ")),
-			Fix: "add " + "cgroup_enable=" + strings.Join(missing, " cgroup_enable=") + " to the kernel's command line, or mount them"}
+			Fix: missingFix(version, missing)}
+	}
+	if version == "v2" {
+		if err := enableControllers(o.sys + unified); err != nil {
+			return Check{Name: name, Status: Fail, Detail: fmt.Sprintf("v2, but the controllers cannot be enabled below %s: %v", unified, err),
+				Fix: "move the processes in it into a group below it, or run it with the machine's own cgroups (docker run --cgroupns=host)"}
+		}
 	}
 	for _, place := range places {
 		probe := filepath.Join(o.sys+place, fmt.Sprintf("exec-server-doctor-%d", os.Getpid()))
@@ -57,6 +63,20 @@ func (o Options) cgroups() Check {
 		}
 	}
 	return ok(name, "%s with %s in %s", version, strings.Join(controllers, ", "), strings.Join(places, ", "))
+}
+
+func missingFix(version string, missing []string) string {
+	if version == "v2" && !slices.Contains(missing, "memory") {
+		return fmt.Sprintf(`echo "+%s" > cgroup.subtree_control, in the parent group`, strings.Join(missing, " +"))
+	}
+	return "add cgroup_enable=" + strings.Join(missing, " cgroup_enable=") + " to the kernel's command line, mount them, or enable them in the parent's cgroup.subtree_control"
+}
+
+// enableControllers enables the controllers for the groups below dir, as runc
+// will: but all in one write, which is all or nothing. What runc enables one by
+// one before it fails makes the group unusable.
+func enableControllers(dir string) error {
+	return os.WriteFile(dir+"/cgroup.subtree_control", []byte("+"+strings.Join(controllers, " +")), 0)
 }
 
 // cgroupMounts returns where the controllers of version 1 are mounted, and where

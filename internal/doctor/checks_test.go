@@ -46,7 +46,7 @@ func TestCgroups(t *testing.T) {
 		memory  = "33 21 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
 		pids    = "34 21 0:30 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
 	)
-	places := map[string]string{"sys/fs/cgroup/cpu,cpuacct/tasks": "", "sys/fs/cgroup/memory/tasks": "", "sys/fs/cgroup/pids/tasks": ""}
+	places := map[string]string{"sys/fs/cgroup/cpu,cpuacct/tasks": "", "sys/fs/cgroup/memory/tasks": "", "sys/fs/cgroup/pids/tasks": "", "sys/fs/cgroup/cgroup.subtree_control": ""}
 	for _, test := range []struct {
 		mounts, enabled string
 		status          Status

@@ -20,6 +20,18 @@ type Identity struct {
 // on, f is not run and fail is called instead.
 func (id *Identity) Go(f func(), fail func(error)) {
 	go func() {
+		if id != nil {
+			runtime.LockOSThread()
+			if unix.Gettid() == unix.Getpid() {
+				// The first thread outlives its goroutine, and its user is taken
+				// for the whole process's. Hold it until the work is on another.
+				elsewhere := make(chan struct{})
+				id.Go(func() { close(elsewhere); f() }, func(err error) { close(elsewhere); fail(err) })
+				<-elsewhere
+				runtime.UnlockOSThread()
+				return
+			}
+		}
 		if err := id.Assume(); err != nil {
 			fail(err)
 			return

@@ -19,6 +19,9 @@ type Options struct {
 	Notify func(frames []byte)
 	// Closed is called once, after the last notification.
 	Closed func(*Process)
+	// OOMScoreAdj, if not 0, makes the kernel rather kill the command than the
+	// server when memory is short: 1 to 1000.
+	OOMScoreAdj int
 }
 
 // Process is a command from its start until its record is dropped.
@@ -138,10 +141,11 @@ func (p *Process) StdinFull() bool {
 	return p.stdin.pumping && len(p.stdin.queue) >= maxQueued
 }
 
-// CloseStdin is the end of file on a pipe; on a terminal it does nothing.
+// CloseStdin is the end of file on a pipe, behind what was written before; on a
+// terminal it does nothing.
 func (p *Process) CloseStdin() {
 	if p.spec.PipeStdin && !p.spec.TTY {
-		p.stdin.close()
+		p.stdin.finish()
 	}
 }
 

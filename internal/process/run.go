@@ -2,6 +2,9 @@ package process
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +26,11 @@ var readBuffers = sync.Pool{New: func() any { b := make([]byte, readSize); retur
 // Run reports the command's output and end, and returns when that is done. It
 // blocks its thread.
 func (p *Process) Run() {
+	if adj := p.opts.OOMScoreAdj; adj != 0 {
+		// Here and not before the answer, since nobody waits for it here. If the
+		// command has ended already, so has its memory.
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", p.child.pid), strconv.AppendInt(nil, int64(adj), 10), 0)
+	}
 	buf := readBuffers.Get().(*[]byte)
 	defer readBuffers.Put(buf)
 	w := watch{p: p, buf: *buf}

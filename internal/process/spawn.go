@@ -63,6 +63,7 @@ const maxArgStrlen = 32*4096 - 1
 
 // spawn starts the command as a session leader. Its errors are *proto.Error.
 func spawn(spec *Spec) (*child, error) {
+	shedInheritedOnce()
 	if err := check(spec); err != nil {
 		return nil, &proto.Error{Code: proto.CodeInternal, Message: err.Error(), Kind: kindFailed}
 	}

@@ -23,7 +23,8 @@ var errStdinGone = proto.Errorf(proto.CodeInternal, "failed to write to process 
 type stdin struct {
 	mu sync.Mutex // guards all below; held over writes that cannot block
 
-	fd      int // -1 once it is closed
+	fd      int  // -1 once it is closed
+	ending  bool // it is to be closed behind what is queued
 	queue   [][]byte
 	pumping bool
 	room    chan struct{} // closed when the queue shrinks or ends; nil if nobody waits
@@ -56,7 +57,7 @@ func (s *stdin) tryWrite(id string, data []byte) (wait <-chan struct{}, err erro
 	if _, ok := s.written[id]; ok {
 		return nil, nil
 	}
-	if s.fd < 0 {
+	if s.fd < 0 || s.ending {
 		return nil, errStdinGone
 	}
 	if !s.pumping {
@@ -73,13 +74,28 @@ func (s *stdin) tryWrite(id string, data []byte) (wait <-chan struct{}, err erro
 	}
 	if len(data) > 0 {
 		s.queue = append(s.queue, data)
-		if !s.pumping {
-			s.pumping = true
-			go s.pump(s.fd)
+		if err := s.startLocked(); err != nil {
+			return nil, errStdinGone
 		}
 	}
 	s.remember(id)
 	return nil, nil
+}
+
+// startLocked starts the pump if it does not run. The pump gets a descriptor of
+// its own, so that a close cannot hand its number to somebody else meanwhile.
+func (s *stdin) startLocked() error {
+	if s.pumping {
+		return nil
+	}
+	own, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		s.closeLocked()
+		return err
+	}
+	s.pumping = true
+	go s.pump(own)
+	return nil
 }
 
 func (s *stdin) remember(id string) {
@@ -102,28 +118,26 @@ func (s *stdin) accepted(id string) bool {
 	return ok
 }
 
-// pump writes the queue out. It owns a descriptor of its own, so that a close
-// cannot hand its number to somebody else meanwhile.
+// pump writes the queue out to a descriptor that it owns.
 func (s *stdin) pump(fd int) {
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err == nil {
-		defer func() { _ = unix.Close(own) }()
-	}
-	for err == nil {
+	defer func() { _ = unix.Close(fd) }()
+	for {
 		data := s.next()
 		if data == nil {
 			return
 		}
-		for len(data) > 0 && err == nil {
-			var n int
-			n, err = unix.Write(own, data)
+		for len(data) > 0 {
+			n, err := unix.Write(fd, data)
 			data = data[max(n, 0):]
 			if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
-				err = s.awaitRoom(own)
+				err = s.awaitRoom(fd)
+			}
+			if err != nil {
+				s.close()
+				break
 			}
 		}
 	}
-	s.close()
 }
 
 // next takes the oldest write off the queue; nil means that the pump is done.
@@ -136,6 +150,9 @@ func (s *stdin) next() []byte {
 	}
 	if len(s.queue) == 0 || s.fd < 0 {
 		s.pumping = false
+		if s.ending {
+			s.closeLocked()
+		}
 		return nil
 	}
 	data := s.queue[0]
@@ -161,10 +178,24 @@ func (s *stdin) awaitRoom(fd int) error {
 	}
 }
 
+// finish ends standard input behind what is queued.
+func (s *stdin) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending = true
+	if !s.pumping {
+		s.closeLocked()
+	}
+}
+
 // close ends standard input; what is queued is dropped.
 func (s *stdin) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closeLocked()
+}
+
+func (s *stdin) closeLocked() {
 	if s.fd >= 0 {
 		_ = unix.Close(s.fd)
 		s.fd = -1

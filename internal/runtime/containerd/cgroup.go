@@ -32,8 +32,12 @@ func findCgroups(instance string) cgroupTree {
 	t := cgroupTree{parent: "/exec-server-" + instance, v2: cgroups.Mode() == cgroups.Unified}
 	if t.v2 {
 		t.roots = []string{cgroupMount}
-		found, _ := filepath.Glob(cgroupMount + "/*/memory.swap.max")
-		t.swap = len(found) > 0
+		// The root has no limits to look at, so look at our own parent. runc
+		// enables the controllers in it too.
+		_ = os.WriteFile(cgroupMount+"/cgroup.subtree_control", []byte("+memory"), 0)
+		_ = os.Mkdir(cgroupMount+t.parent, 0o755)
+		_, err := os.Stat(cgroupMount + t.parent + "/memory.swap.max")
+		t.swap = err == nil
 		return t
 	}
 	entries, _ := os.ReadDir(cgroupMount)

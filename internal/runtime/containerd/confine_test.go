@@ -107,11 +107,15 @@ func TestConfinement(t *testing.T) {
 			t.Errorf("the agent's status lacks %q:\n%s", want, status)
 		}
 	}
+	group := "/sys/fs/cgroup/pids/x"
+	if d.cgroup.v2 {
+		group = "/sys/fs/cgroup/x"
+	}
 	for question, want := range map[string]string{
 		"!read /proc/self/oom_score_adj":                       "0",
 		"!read /proc/keys":                                     "",
 		"!write /proc/sys/kernel/hostname x":                   "error: open /proc/sys/kernel/hostname: read-only file system",
-		"!write /sys/fs/cgroup/pids/x y":                       "error: open /sys/fs/cgroup/pids/x: read-only file system",
+		"!write " + group + " y":                               "error: open " + group + ": read-only file system",
 		"!write /run/exec-server/agent x":                      "error: open /run/exec-server/agent: read-only file system",
 		"!exec /bin/hostname":                                  "confined",
 		"!exec /bin/ls /sys/class/net":                         "lo",
