@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 func TestKernelVersion(t *testing.T) {
@@ -124,7 +126,7 @@ func TestSockets(t *testing.T) {
 
 // TestSmallDisk has root on file systems that are too small and read-only.
 func TestSmallDisk(t *testing.T) {
-	needRoot(t)
+	testroot.Need(t)
 	for _, test := range []struct {
 		options string
 		flags   uintptr
@@ -158,7 +160,7 @@ func TestSmallDisk(t *testing.T) {
 
 // TestOverlayOnOverlay is what a daemon in a container may have.
 func TestOverlayOnOverlay(t *testing.T) {
-	needRoot(t)
+	testroot.Need(t)
 	dir := t.TempDir()
 	for _, sub := range []string{"l", "u", "w", "m"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 // TestMain is also the child that runs the doctor as another user.
@@ -25,17 +27,6 @@ func TestMain(m *testing.M) {
 		os.Exit(status)
 	}
 	os.Exit(m.Run())
-}
-
-func needRoot(t *testing.T) {
-	t.Helper()
-	switch {
-	case os.Geteuid() == 0:
-	case os.Getenv("CI") == "true":
-		t.Fatal("this test needs root")
-	default:
-		t.Skip("this test needs root")
-	}
 }
 
 func find(t *testing.T, checks []Check, name string) Check {
@@ -62,7 +53,7 @@ func want(t *testing.T, c Check, status Status, detail string) {
 
 // TestRunAsRoot makes all checks for real, and wants nothing of them left.
 func TestRunAsRoot(t *testing.T) {
-	needRoot(t)
+	testroot.Need(t)
 	dir := t.TempDir()
 	before := surroundings(t, dir)
 	o := Options{Root: filepath.Join(dir, "not/there"), State: "/run/x", Image: "a:1", ImageFix: "make it",
@@ -102,7 +93,7 @@ func surroundings(t *testing.T, dir string) string {
 }
 
 func TestRunAsNobody(t *testing.T) {
-	needRoot(t)
+	testroot.Need(t)
 	dir, err := os.MkdirTemp("", "doctor")
 	if err != nil {
 		t.Fatal(err)

@@ -19,19 +19,8 @@ import (
 	"github.com/exec-server/exec-server/internal/client"
 	"github.com/exec-server/exec-server/internal/leakcheck"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/testroot"
 )
-
-// needRoot skips a test that makes containers, but never in CI.
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("this test needs root")
-	}
-	t.Skip("this test needs root")
-}
 
 // cli runs the program to its end.
 func cli(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
@@ -55,7 +44,7 @@ type root struct {
 
 func newRoot(t *testing.T, config string) *root {
 	t.Helper()
-	needRoot(t)
+	testroot.Need(t)
 	dir, err := os.MkdirTemp("", "exec-server-root")
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/errdefs"
+
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 // fakeBuilder puts a shell script in place of mmdebstrap. In it, $ROOTFS is a
@@ -100,7 +102,7 @@ func TestBuildFails(t *testing.T) {
 }
 
 func TestBuildWithoutMmdebstrap(t *testing.T) {
-	needRoot(t)
+	testroot.Need(t)
 	t.Setenv("PATH", t.TempDir())
 	_, err := Build(namespace(t), store.Client(), Default(), nil)
 	if err == nil || !strings.HasSuffix(err.Error(), ": mmdebstrap, which builds the image, is not installed; run: apt-get install mmdebstrap") {
@@ -182,7 +184,7 @@ func TestBuildDefault(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	needRoot(t)
+	testroot.Need(t)
 	ctx, c := namespace(t), store.Client()
 	start := time.Now()
 	p := NewPrinter(os.Stderr)

@@ -18,6 +18,8 @@ import (
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/errdefs"
+
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 func TestImportRootfs(t *testing.T) {
@@ -198,7 +200,7 @@ func TestRemove(t *testing.T) {
 
 // TestFullDisk has the store on a file system that is too small.
 func TestFullDisk(t *testing.T) {
-	needRoot(t)
+	testroot.Need(t)
 	dir := t.TempDir()
 	if err := (&mount.Mount{Type: "tmpfs", Source: "tmpfs", Options: []string{"size=160m"}}).Mount(dir); err != nil {
 		t.Fatal(err)

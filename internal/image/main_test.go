@@ -14,6 +14,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 
 	"github.com/exec-server/exec-server/internal/runtime/containerd"
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 // store is the embedded containerd of all tests. Each test has its own
@@ -54,20 +55,9 @@ func startStore(dir string) (*containerd.Server, error) {
 	})
 }
 
-func needRoot(t *testing.T) {
-	t.Helper()
-	switch {
-	case os.Geteuid() == 0:
-	case os.Getenv("CI") == "true":
-		t.Fatal("this test needs root")
-	default:
-		t.Skip("this test needs root")
-	}
-}
-
 // eachClient runs a test with the in-memory client and over the socket.
 func eachClient(t *testing.T, test func(*testing.T, context.Context, *client.Client)) {
-	needRoot(t)
+	testroot.Need(t)
 	t.Run("memory", func(t *testing.T) { test(t, namespace(t), store.Client()) })
 	t.Run("socket", func(t *testing.T) {
 		c, err := client.New(store.Address())

@@ -26,7 +26,7 @@ func noise(t *testing.T, size int) (path string, data []byte) {
 
 func TestOutputOfACommandThatExitsAtOnceIsWhole(t *testing.T) {
 	path, want := noise(t, 64<<10)
-	for range 200 {
+	for range 100 {
 		spec := sh("")
 		spec.Argv = []string{"cat", path}
 		if got := prints(t, spec); got != string(want) {
@@ -36,7 +36,7 @@ func TestOutputOfACommandThatExitsAtOnceIsWhole(t *testing.T) {
 }
 
 func TestMuchOutputIsExactOnBothStreams(t *testing.T) {
-	path, want := noise(t, 3<<20)
+	path, want := noise(t, 1<<20)
 	events, code := start(t, sh("cat "+path+" & cat "+path+" >&2; wait; exit 3")).wait(t)
 	for _, stream := range []string{"stdout", "stderr"} {
 		if got := output(events, stream); !bytes.Equal(got, want) {

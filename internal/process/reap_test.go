@@ -46,8 +46,8 @@ func testInit() int {
 	bad := 0
 	for worker := range 4 {
 		wg.Go(func() {
-			for i := range 25 {
-				want := worker*25 + i
+			for i := range 15 {
+				want := worker*15 + i
 				code, out, err := runToEnd(sh(fmt.Sprintf("for i in 1 2 3 4; do (setsid true & setsid sh -c 'exit 5' &); done; echo %d; exit %d", want, want)))
 				if err != nil || code != want || out != fmt.Sprintf("%d\n", want) {
 					mu.Lock()

@@ -57,6 +57,9 @@ func ParseHello(text []byte) (Hello, error) {
 	return h, nil
 }
 
+// WebSocketPeer is the Peer of a WebSocket connection from that address.
+func WebSocketPeer(addr string) string { return "exec-server websocket " + addr }
+
 // StdioPeer is the Peer of a connection over standard input and output.
 const StdioPeer = "exec-server stdio"
 

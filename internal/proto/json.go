@@ -3,8 +3,6 @@ package proto
 import (
 	"bytes"
 	"fmt"
-	"strconv"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -13,31 +11,6 @@ const (
 	MaxValues = 262144
 	MaxDepth  = 127
 )
-
-// Kind is the JSON type of a Value.
-type Kind uint8
-
-// Kinds of values. Absent is what a look-up of a missing member gives.
-const (
-	Absent Kind = iota
-	Null
-	True
-	False
-	Number
-	String
-	Array
-	Object
-)
-
-// Value is a parsed JSON value. It points into the message that it was parsed
-// from and is valid as long as that is.
-type Value struct {
-	Kind    Kind
-	escaped bool
-	text    []byte // a number's text, or a string's between its quotes
-	keys    []Value
-	items   []Value // of an array, or beside keys
-}
 
 // Parse reads one JSON text. Unlike encoding/json it refuses repeated keys,
 // over-long and over-deep messages, invalid UTF-8 and lone surrogates, in one
@@ -53,44 +26,6 @@ func Parse(text []byte) (Value, error) {
 	}
 	return v, nil
 }
-
-// Get returns the member of an object with that name, or an Absent value.
-func (v Value) Get(name string) Value {
-	for i, k := range v.keys {
-		if k.escaped {
-			if k.Str() == name {
-				return v.items[i]
-			}
-		} else if string(k.text) == name {
-			return v.items[i]
-		}
-	}
-	return Value{}
-}
-
-// Len is the number of an array's items or of an object's members.
-func (v Value) Len() int { return len(v.items) }
-
-// At returns item i of an array, or the value of member i.
-func (v Value) At(i int) Value { return v.items[i] }
-
-// Key returns the name of member i.
-func (v Value) Key(i int) string { return v.keys[i].Str() }
-
-// Raw is the text of a number, or of a string between its quotes, escapes and
-// all.
-func (v Value) Raw() []byte { return v.text }
-
-// Bytes is a string's contents, without a copy where it has no escapes.
-func (v Value) Bytes() []byte {
-	if !v.escaped {
-		return v.text
-	}
-	return unescape(v.text)
-}
-
-// Str is a string's contents.
-func (v Value) Str() string { return string(v.Bytes()) }
 
 type parser struct {
 	text   []byte
@@ -230,89 +165,6 @@ func (p *parser) str() (Value, error) {
 	return Value{}, p.fail("EOF while parsing a string")
 }
 
-func (p *parser) escape() error {
-	if p.accept(`"\/bfnrt`) {
-		return nil
-	}
-	if !p.accept("u") {
-		return p.fail("invalid escape")
-	}
-	r, ok := hex4(p.text[p.pos:])
-	if !ok {
-		return p.fail("invalid escape")
-	}
-	p.pos += 4
-	if !utf16.IsSurrogate(r) {
-		return nil
-	}
-	if r >= 0xDC00 || !bytes.HasPrefix(p.text[p.pos:], []byte(`\u`)) {
-		return p.fail("lone leading surrogate in hex escape")
-	}
-	low, ok := hex4(p.text[p.pos+2:])
-	if !ok || low < 0xDC00 || low > 0xDFFF {
-		return p.fail("lone leading surrogate in hex escape")
-	}
-	p.pos += 6
-	return nil
-}
-
-func hex4(b []byte) (rune, bool) {
-	if len(b) < 4 {
-		return 0, false
-	}
-	var r rune
-	for _, c := range b[:4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
-}
-
-// unescape decodes the inside of a string that the parser has accepted.
-func unescape(text []byte) []byte {
-	out := make([]byte, 0, len(text))
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' {
-			out = append(out, text[i])
-			continue
-		}
-		i++
-		switch text[i] {
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'n':
-			out = append(out, '\n')
-		case 'r':
-			out = append(out, '\r')
-		case 't':
-			out = append(out, '\t')
-		case 'u':
-			r, _ := hex4(text[i+1:])
-			i += 4
-			if utf16.IsSurrogate(r) {
-				low, _ := hex4(text[i+3:])
-				r = utf16.DecodeRune(r, low)
-				i += 6
-			}
-			out = utf8.AppendRune(out, r)
-		default:
-			out = append(out, text[i])
-		}
-	}
-	return out
-}
-
 func (p *parser) array(depth int) (Value, error) {
 	v := Value{Kind: Array}
 	if p.space(); p.accept("]") {
@@ -388,22 +240,4 @@ func (v *Value) hasKey(seen map[string]bool, name []byte) (map[string]bool, bool
 	}
 	seen[string(name)] = true
 	return seen, false
-}
-
-// Int64 reads a number as a signed 64-bit integer.
-func (v Value) Int64() (int64, bool) {
-	n, err := strconv.ParseInt(string(v.text), 10, 64)
-	return n, err == nil && v.Kind == Number
-}
-
-// Uint64 reads a number as an unsigned 64-bit integer.
-func (v Value) Uint64() (uint64, bool) {
-	n, err := strconv.ParseUint(string(v.text), 10, 64)
-	return n, err == nil && v.Kind == Number
-}
-
-// Clone returns a scalar that does not point into the message any more.
-func (v Value) Clone() Value {
-	v.text = bytes.Clone(v.text)
-	return v
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/exec-server/exec-server/internal/leakcheck"
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/runtime"
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 // place is where a test's daemon keeps what it has.
@@ -26,7 +27,7 @@ type place struct{ root, state string }
 // test that nothing else was left on the machine.
 func newPlace(t *testing.T) place {
 	t.Helper()
-	needRoot(t)
+	testroot.Need(t)
 	top := "/run/exec-server-test"
 	if err := os.MkdirAll(top, 0o711); err != nil {
 		t.Fatal(err)

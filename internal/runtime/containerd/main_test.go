@@ -41,15 +41,3 @@ func run(m *testing.M) int {
 	}
 	return m.Run()
 }
-
-// needRoot skips a test that needs root, but never where tests must all run.
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("this test needs root")
-	}
-	t.Skip("this test needs root")
-}

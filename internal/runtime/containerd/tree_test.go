@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 func TestRemoveTree(t *testing.T) {
@@ -64,7 +66,7 @@ func TestRemoveTree(t *testing.T) {
 }
 
 func TestRemoveTreeStopsAtMounts(t *testing.T) {
-	needRoot(t)
+	testroot.Need(t)
 	dir := t.TempDir()
 	at := filepath.Join(dir, "tree/mount")
 	if err := os.MkdirAll(at, 0o700); err != nil {
