@@ -63,7 +63,7 @@ func (r *runCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	case <-ready:
 		err = r.attach(ctx, proto.NewStreamConn(ours, proto.MaxAnswer), std)
 		_ = ours.Close()
-		_ = <-served // it ends because we have left
+		<-served //nolint:errcheck // it ends because we have left
 	case err = <-served:
 	}
 	return errors.Join(err, d.stop())

@@ -13,7 +13,7 @@ func TestErrors(t *testing.T) {
 		"":                                 " version: missing; write version = 1 at the top",
 		"version = 2":                      "1:1: version: 2 is not known to this program; it reads version 1",
 		v + "colour = 1":                   "2:1: colour: there is no such key",
-		v + "[log]\nlevle = 'info'":        "3:1: log.levle: there is no such key",
+		v + "[log]\nlewel = 'info'":        "3:1: log.lewel: there is no such key",
 		v + "[nothing]\na = 1":             "2:2: nothing: there is no such key",
 		v + "profile = {a = {mem = 1}}":    "2:17: profile.a.mem: there is no such key",
 		v + "root = 3":                     "2:8: root: cannot decode TOML integer into a string",

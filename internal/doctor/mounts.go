@@ -126,8 +126,8 @@ func withUserNamespace(f func(ns int) error) error {
 		return err
 	}
 	defer func() {
-		child.Kill()
-		child.Wait()
+		_ = child.Kill()
+		_, _ = child.Wait()
 	}()
 	ns, err := unix.Open(fmt.Sprintf("/proc/%d/ns/user", child.Pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

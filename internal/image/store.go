@@ -42,7 +42,7 @@ func underLease(ctx context.Context, c *client.Client, f func(context.Context) e
 		resources, _ := manager.ListResources(end, lease)
 		for _, r := range resources {
 			if r.Type == "ingests" {
-				c.ContentStore().Abort(end, r.ID)
+				_ = c.ContentStore().Abort(end, r.ID)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func (a *apiServer) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	go a.grpc.Serve(l) // its only error is that of Close
+	go func() { _ = a.grpc.Serve(l) }() // its only error is that of Close
 	return nil
 }
 
