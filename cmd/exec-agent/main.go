@@ -105,7 +105,9 @@ func handOver(u agent.User, workspace, cwd string) error {
 			}
 		}
 	}
-	if _, err := os.Stat(cwd); os.IsNotExist(err) {
+	if st, err := os.Stat(cwd); err == nil && !st.IsDir() {
+		return fmt.Errorf("working directory: %s is not a directory", cwd)
+	} else if os.IsNotExist(err) {
 		if err := os.MkdirAll(cwd, 0o755); err != nil {
 			return fmt.Errorf("working directory: %w", err)
 		}

@@ -49,8 +49,8 @@ func (c *conn) serve() {
 	c.files.Close()
 	if sess := c.session.Load(); sess != nil {
 		c.server.detach(sess)
-	} else if id := c.hello.SessionID; id != "" && c.server.opts.LastSession != nil {
-		c.server.opts.LastSession(id)
+	} else if id := c.hello.SessionID; id != "" {
+		c.server.missed(id)
 	}
 }
 

@@ -108,10 +108,10 @@ func (l *parallel) take(f proto.Frame) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.free == 0 {
-		for len(l.backlog) >= maxBacklog {
-			l.room.Wait()
-		}
+	for l.free == 0 && len(l.backlog) >= maxBacklog {
+		l.room.Wait()
+	}
+	if l.free == 0 { // it may not be any more after a wait
 		l.backlog = append(l.backlog, r)
 		return
 	}

@@ -26,6 +26,9 @@ func (s *Server) Listen(path string) error {
 		switch {
 		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.ECONNABORTED):
 			continue
+		case isShortage(err): // the connection waits until something has been closed
+			_, _ = unix.Poll(nil, 10) // a first timer of the runtime's would need a descriptor
+			continue
 		case err != nil:
 			return fmt.Errorf("accept: %w", err)
 		}
@@ -35,6 +38,16 @@ func (s *Server) Listen(path string) error {
 		}
 		go s.serveSocket(nfd)
 	}
+}
+
+// isShortage tells whether a call failed for lack of something that comes back.
+func isShortage(err error) bool {
+	for _, no := range []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
 
 func listenUnix(path string) (int, error) {

@@ -10,6 +10,10 @@ import (
 // commands that print them are held up.
 const maxUnsent = 256 << 10
 
+// maxUnread is how many bytes of answers wait for a slow peer before no more of
+// its requests are worked on.
+const maxUnread = 4 << 20
+
 // outbox sends frames from many goroutines over one connection. Whoever finds
 // it idle writes to the connection itself, which spares a short answer the way
 // over another goroutine; what comes meanwhile is queued and drained by a
@@ -22,7 +26,7 @@ type outbox struct {
 	dead          bool
 	answers       []byte
 	notifications []byte
-	room          *sync.Cond // for notifications
+	room          *sync.Cond // in the queues
 }
 
 func newOutbox(c proto.Conn) *outbox {
@@ -32,24 +36,15 @@ func newOutbox(c proto.Conn) *outbox {
 }
 
 // answer sends frames ahead of all queued notifications.
-func (o *outbox) answer(frames []byte) {
-	o.mu.Lock()
-	if o.dead {
-		o.mu.Unlock()
-		return
-	}
-	if o.writing {
-		o.answers = append(o.answers, frames...)
-		o.mu.Unlock()
-		return
-	}
-	o.write(frames)
-}
+func (o *outbox) answer(frames []byte) { o.send(frames, &o.answers, maxUnread) }
 
-// notify sends frames; it waits while the peer is too slow.
-func (o *outbox) notify(frames []byte) {
+// notify sends frames.
+func (o *outbox) notify(frames []byte) { o.send(frames, &o.notifications, maxUnsent) }
+
+// send writes or queues frames. It waits while the peer is too slow.
+func (o *outbox) send(frames []byte, queue *[]byte, limit int) {
 	o.mu.Lock()
-	for o.writing && !o.dead && len(o.notifications) >= maxUnsent {
+	for o.writing && !o.dead && len(*queue) >= limit {
 		o.room.Wait()
 	}
 	if o.dead {
@@ -57,7 +52,7 @@ func (o *outbox) notify(frames []byte) {
 		return
 	}
 	if o.writing {
-		o.notifications = append(o.notifications, frames...)
+		*queue = append(*queue, frames...)
 		o.mu.Unlock()
 		return
 	}
@@ -99,6 +94,7 @@ func (o *outbox) next() (batch []byte) {
 	switch {
 	case len(o.answers) > 0:
 		batch, o.answers = o.answers, nil
+		o.room.Broadcast()
 	case len(o.notifications) > 0:
 		batch, o.notifications = o.notifications, nil
 		o.room.Broadcast()

@@ -41,6 +41,17 @@ func (s *Server) open(c *conn) (*session, error) {
 	return sess, nil
 }
 
+// missed ends what a session of the gateway's choosing was made for, if it was
+// never opened.
+func (s *Server) missed(id string) {
+	s.mu.Lock()
+	opened := s.sessions[id] != nil
+	s.mu.Unlock()
+	if !opened && s.opts.LastSession != nil {
+		s.opts.LastSession(id)
+	}
+}
+
 // resume attaches a detached session to c.
 func (s *Server) resume(c *conn, id string) (*session, error) {
 	s.mu.Lock()

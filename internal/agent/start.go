@@ -107,6 +107,7 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	opts := &c.server.opts
 	spec := s.spec
 	spec.Cwd, spec.Shell, spec.Home = cwd, opts.Shell, opts.Home
+	spec.SignalCodes = c.hello.Extensions
 	spec.Env = s.policy.Apply(opts.Env, s.spec.Env)
 	for _, pair := range s.meta {
 		spec.Env[pair[0]] = pair[1]

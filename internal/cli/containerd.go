@@ -92,6 +92,7 @@ func (c *Common) store(ctx context.Context, std Streams) (context.Context, *clie
 		return ctx, nil, nil, err
 	}
 	ctx = namespaces.WithNamespace(ctx, containerd.DefaultNamespace)
+	containerd.Quiet()
 	address := cfg.Containerd.Address
 	running := filepath.Join(stateDir(cfg.Root), "containerd.sock")
 	if _, err := os.Stat(running); err == nil && address == "" {

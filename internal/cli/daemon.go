@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/containerd/errdefs"
 	"github.com/rs/zerolog"
@@ -16,9 +14,9 @@ import (
 	"github.com/exec-server/exec-server/internal/config"
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/gateway"
-	"github.com/exec-server/exec-server/internal/image"
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/runtime"
+	"github.com/exec-server/exec-server/internal/runtime/containerd"
 	"github.com/exec-server/exec-server/internal/runtime/host"
 )
 
@@ -34,8 +32,10 @@ type daemon struct {
 
 func controlSocket(root string) string { return stateDir(root) + "/control.sock" }
 
-// startDaemon wires the runtime, the gateway and the control socket.
-func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer) (*daemon, error) {
+// startDaemon wires the runtime, the gateway and the control socket. A server of
+// the root takes over what an earlier one left running; a passing one leaves that
+// alone.
+func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, passing bool) (*daemon, error) {
 	log, err := newLogger(cfg.Log, stderr)
 	if err != nil {
 		return nil, err
@@ -53,6 +53,9 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer) (*dae
 	adopted, err := d.runtime.Adopt(ctx)
 	if err != nil {
 		return nil, errors.Join(err, d.runtime.Close())
+	}
+	if passing {
+		adopted = nil
 	}
 	d.gateway = gateway.New(gateway.Options{
 		Runtime:         d.runtime,
@@ -78,15 +81,13 @@ type imageFinder func(ctx context.Context, name string) error
 // checkImage fails if the image of the default profile is not there, which
 // otherwise every harness would find out.
 func (d *daemon) checkImage(ctx context.Context) error {
-	name := spec(&d.cfg, "", d.cfg.DefaultProfile).Image
 	if d.images == nil {
 		return nil
 	}
+	name := spec(&d.cfg, "", d.cfg.DefaultProfile).Image
 	err := d.images(ctx, name)
-	if errdefs.IsNotFound(err) && name == defaultImage() {
-		return errors.New("the default image is not in the store; build it with \"exec-server image build\"")
-	} else if errdefs.IsNotFound(err) {
-		return fmt.Errorf("image %q of profile %s is not in the store; \"exec-server image ls\" lists what is, pull and import add to it", name, d.cfg.DefaultProfile)
+	if errdefs.IsNotFound(err) {
+		return imageMissing(&d.cfg, name)
 	}
 	return err
 }
@@ -105,38 +106,6 @@ func (d *daemon) stop() error {
 	return err
 }
 
-// spec is what an environment of that name and profile is made from.
-func spec(cfg *config.Config, name, profile string) runtime.Spec {
-	p := cfg.Profiles[profile]
-	s := runtime.Spec{
-		Name: name, Profile: profile, Image: p.Image, User: p.User, Cwd: p.Cwd,
-		CPUs: p.CPUs, MemoryBytes: int64(p.Memory), Pids: p.Pids, ShmBytes: int64(p.ShmSize),
-		AgentArgs: []string{
-			"--detach", cfg.Session.Detach.Duration.String(),
-			"--keep-closed", cfg.Session.KeepClosed.Duration.String(),
-			"--output-bytes", fmt.Sprint(int64(cfg.Session.OutputBytes)),
-		},
-	}
-	for _, key := range slices.Sorted(maps.Keys(p.Env)) {
-		s.Env = append(s.Env, key+"="+p.Env[key])
-	}
-	s.Image = imageName(s.Image)
-	return s
-}
-
-// imageName is the name under which the store has an image; "" is the default
-// image. A name that is not valid is left to be complained about where it is
-// looked for.
-func imageName(name string) string {
-	if name == "" {
-		return defaultImage()
-	}
-	if full, err := image.Normalize(name); err == nil {
-		return full
-	}
-	return name
-}
-
 // ServeThrowaway implements control.Backend.
 func (d *daemon) ServeThrowaway(ctx context.Context, c proto.Conn, t control.Throwaway, ready func() error) error {
 	if t.Profile == "" {
@@ -146,7 +115,7 @@ func (d *daemon) ServeThrowaway(ctx context.Context, c proto.Conn, t control.Thr
 		return fmt.Errorf("profile %q is not in the configuration", t.Profile)
 	}
 	s := spec(&d.cfg, "run-"+rand.Text()[:12], t.Profile)
-	s.Ephemeral = true
+	s.Ephemeral, s.OneClient = true, true
 	if t.Image != "" {
 		s.Image = imageName(t.Image)
 	}
@@ -154,7 +123,9 @@ func (d *daemon) ServeThrowaway(ctx context.Context, c proto.Conn, t control.Thr
 	override(&s.Cwd, t.Cwd)
 	s.Env = append(s.Env, t.Env...)
 	sb, err := d.gateway.Open(ctx, s)
-	if err != nil {
+	if errors.Is(err, containerd.ErrImageMissing) {
+		return imageMissing(&d.cfg, s.Image)
+	} else if err != nil {
 		return err
 	}
 	defer func() { _ = sb.Remove(context.WithoutCancel(ctx)) }()

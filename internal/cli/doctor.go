@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/containerd/errdefs"
@@ -18,13 +19,17 @@ func (doctorCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Runtime == "host" {
+		_, err := fmt.Fprintln(std.Out, "ok    runtime           host: it needs nothing of this machine, and isolates nothing")
+		return err
+	}
 	opts := doctor.Options{
 		Root: cfg.Root, State: stateDir(cfg.Root),
 		RuncPath: cfg.Containerd.Runc, ContainerdAddress: cfg.Containerd.Address,
 		Image: cfg.Profiles[cfg.DefaultProfile].Image,
 	}
 	if opts.Image == "" {
-		opts.Image, opts.ImageFix = defaultImage(), "exec-server image build"
+		opts.Image, opts.ImageFix = defaultImage(), "exec-server image build --root "+cfg.Root
 	}
 	if os.Geteuid() == 0 {
 		opts.HasImage = func(ctx context.Context, name string) (bool, error) {

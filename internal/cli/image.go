@@ -76,7 +76,7 @@ type imageImportCmd struct {
 	Name string   `placeholder:"REF" help:"Name for the image; needed for a root file system."`
 	User string   `placeholder:"USER" help:"User of a root file system's image (root)."`
 	Cwd  string   `placeholder:"DIR" help:"Working directory of a root file system's image (/workspace)."`
-	Env  []string `short:"e" placeholder:"NAME=VALUE" help:"Environment of a root file system's image."`
+	Env  []string `short:"e" sep:"none" placeholder:"NAME=VALUE" help:"Environment of a root file system's image."`
 }
 
 // Run imports the file and prints the images' names.

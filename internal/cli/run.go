@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/exec-server/exec-server/internal/control"
@@ -16,7 +18,7 @@ type runCmd struct {
 	Image   string   `placeholder:"REF" help:"Image to use instead of the profile's."`
 	User    string   `placeholder:"USER" help:"User to run as: name, uid, name:group or uid:gid."`
 	Cwd     string   `placeholder:"DIR" help:"Working directory inside (the image's, else /workspace)."`
-	Env     []string `short:"e" placeholder:"NAME=VALUE" help:"Variable to set; may be repeated."`
+	Env     []string `short:"e" sep:"none" placeholder:"NAME=VALUE" help:"Variable to set; may be repeated."`
 	TTY     string   `enum:"auto,yes,no" default:"auto" help:"Whether the command gets a terminal: auto, yes or no."`
 	Command []string `arg:"" passthrough:"" help:"The command and its arguments, best behind --."`
 }
@@ -38,6 +40,9 @@ func (r *runCmd) Run(ctx context.Context, common *Common, std Streams) error {
 			return usageError(fmt.Sprintf("run: --env %q is not NAME=VALUE", pair))
 		}
 	}
+	if r.Cwd != "" && !filepath.IsAbs(r.Cwd) {
+		return usageError(fmt.Sprintf("run: --cwd %q is not absolute", r.Cwd))
+	}
 	wanted := control.Throwaway{Profile: r.Profile, Image: r.Image, User: r.User, Cwd: r.Cwd, Env: r.Env}
 	conn, err := control.DialThrowaway(controlSocket(cfg.Root), wanted)
 	if err == nil {
@@ -45,11 +50,14 @@ func (r *runCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	} else if !errors.Is(err, control.ErrNoDaemon) {
 		return err
 	}
+	if _, err := os.Stat(cfg.Root); os.IsNotExist(err) && cfg.Runtime != "host" && cfg.Containerd.Address == "" {
+		return imageMissing(&cfg, imageName(r.Image)) // and do not make a store to say so
+	}
 	// No daemon holds the root: be one for as long as the command runs.
 	if common.LogLevel == "" {
 		cfg.Log.Level = "fatal" // what goes wrong is said once, by us
 	}
-	d, err := startDaemon(ctx, cfg, std.Err)
+	d, err := startDaemon(ctx, cfg, std.Err, true)
 	if err != nil {
 		return err
 	}

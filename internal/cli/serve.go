@@ -58,7 +58,7 @@ func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	if err != nil {
 		return err
 	}
-	d, err := startDaemon(ctx, cfg, std.Err)
+	d, err := startDaemon(ctx, cfg, std.Err, false)
 	if err != nil {
 		l.Close()
 		return ended(ctx, err)
@@ -89,7 +89,7 @@ func ended(ctx context.Context, err error) error {
 }
 
 func serveStdio(ctx context.Context, cfg config.Config, std Streams) error {
-	d, err := startDaemon(ctx, cfg, std.Err)
+	d, err := startDaemon(ctx, cfg, std.Err, false)
 	if err != nil {
 		return ended(ctx, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/exec-server/exec-server/internal/proto"
 )
@@ -33,8 +34,11 @@ type Backend interface {
 // Server listens on the control socket.
 type Server struct {
 	l      *net.UnixListener
+	closed context.Context // ends with Close
 	cancel context.CancelFunc
-	conns  sync.WaitGroup
+
+	mu    sync.Mutex // held while a connection is counted, and while closing
+	conns sync.WaitGroup
 }
 
 // Listen makes the socket, for the server's own user alone.
@@ -48,35 +52,56 @@ func Listen(path string) (*Server, error) {
 		_ = l.Close()
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	return &Server{l: l}, nil
+	s := &Server{l: l}
+	s.closed, s.cancel = context.WithCancel(context.Background())
+	return s, nil
 }
 
 // Serve answers until Close.
 func (s *Server) Serve(ctx context.Context, b Backend) {
-	ctx, s.cancel = context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.closed, cancel)()
 	for {
 		c, err := s.l.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
-		} else if err != nil {
+		} else if err != nil { // too many open files, most likely
+			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		s.conns.Go(func() {
-			defer func() { _ = c.Close() }()
-			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-			defer stop()
-			serve(ctx, proto.NewStreamConn(c, proto.MaxRequest), b)
-		})
+		if !s.start(func() { serveConn(ctx, c, b) }) {
+			_ = c.Close()
+			return
+		}
 	}
 }
 
-// Close removes the socket, ends all connections and waits for them.
-func (s *Server) Close() {
-	_ = s.l.Close()
-	if s.cancel != nil {
-		s.cancel()
+// start runs f as something that Close waits for, unless that was called.
+func (s *Server) start(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed.Err() != nil {
+		return false
 	}
+	s.conns.Go(f)
+	return true
+}
+
+// Close removes the socket, ends all connections and waits for them. It may be
+// called at any time.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.cancel()
+	s.mu.Unlock()
+	_ = s.l.Close()
 	s.conns.Wait()
+}
+
+func serveConn(ctx context.Context, c *net.UnixConn, b Backend) {
+	defer func() { _ = c.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	serve(ctx, proto.NewStreamConn(c, proto.MaxRequest), b)
 }
 
 func serve(ctx context.Context, c proto.Conn, b Backend) {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,11 @@ func TestKilledDaemonIsPickedUpWhereItWas(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	s.stop(syscall.SIGKILL)
+
+	// A passing command takes the root for a moment, and nothing else.
+	if out, stderr, code := cli(t, "", "--config", r.config, "run", "--", "echo", "passing"); out != "passing\n" || code != 0 {
+		t.Fatalf("run beside it: %q, %q, exit %d", out, stderr, code)
+	}
 
 	again := r.serve()
 	h2 := again.connect("/", h.session)
@@ -87,6 +93,13 @@ func TestSessionScope(t *testing.T) {
 	if _, err := s.tryConnect("/", b.session); err == nil || !strings.Contains(err.Error(), "unknown session id") {
 		t.Errorf("resuming a session that has expired: %v", err)
 	}
+	for range 100 { // its workspace goes too
+		if left, _ := filepath.Glob(filepath.Join(r.dir, "root/environments", b.session+"*")); len(left) == 0 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("the ended session has left its workspace")
 }
 
 func TestManyEnvironmentsStartAtOnce(t *testing.T) {

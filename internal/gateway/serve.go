@@ -23,16 +23,20 @@ func (g *Gateway) Serve(ctx context.Context, c proto.Conn, name, peer string) {
 }
 
 func (g *Gateway) serveNamed(ctx context.Context, c proto.Conn, spec runtime.Spec, hello proto.Hello) {
-	log := g.opts.Log.With().Str("environment", spec.Name).Logger()
 	sb, err := g.Open(ctx, spec)
 	if err != nil {
-		log.Warn().Err(err).Msg("connection refused")
+		g.opts.Log.Warn().Err(err).Str("environment", spec.Name).Msg("connection refused")
 		refuse(c, fmt.Errorf("environment %s: %w", spec.Name, err))
 		return
 	}
-	// However it ends, the connection ends too, and the harness comes back.
+	g.join(ctx, c, sb, hello)
+}
+
+// join lets a sandbox serve the connection. However that ends, the connection
+// ends too, and the harness comes back.
+func (g *Gateway) join(ctx context.Context, c proto.Conn, sb runtime.Sandbox, hello proto.Hello) {
 	if err := sb.Serve(ctx, c, hello); err != nil && ctx.Err() == nil {
-		log.Warn().Err(err).Msg("connection lost")
+		g.opts.Log.Warn().Err(err).Str("environment", sb.Spec().Name).Msg("connection lost")
 	}
 }
 

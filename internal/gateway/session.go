@@ -5,6 +5,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/agent"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/runtime"
 )
 
 // serveSession gives a new session an environment of its own, whose name is the
@@ -21,11 +22,14 @@ func (g *Gateway) serveSession(ctx context.Context, c proto.Conn, hello proto.He
 		resume, isNew := wanted(f)
 		if isNew {
 			hello.SessionID = proto.NewSessionID()
-			g.serveNamed(ctx, pushBack(c, f), g.opts.Spec(hello.SessionID), hello)
+			spec := g.opts.Spec(hello.SessionID)
+			spec.Ephemeral = true // nobody can ask for it once the session has ended
+			g.serveNamed(ctx, pushBack(c, f), spec, hello)
 			return
 		}
-		if resume != "" && g.has(resume) {
-			g.serveNamed(ctx, pushBack(c, f), g.opts.Spec(resume), hello)
+		if sb := g.living(resume); sb != nil {
+			hello.SessionID = resume // and no other in this environment
+			g.join(ctx, pushBack(c, f), sb, hello)
 			return
 		}
 		answer, ok := lobby.Answer(f)
@@ -50,10 +54,29 @@ func wanted(f proto.Frame) (resume string, isNew bool) {
 	return "", false
 }
 
-func (g *Gateway) has(name string) bool {
+// living returns the sandbox of that name, or nil. It makes none: one that a
+// resume comes too late for would have no session that ever ended it.
+func (g *Gateway) living(name string) runtime.Sandbox {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.envs[name] != nil
+	e := g.envs[name]
+	g.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	select {
+	case <-e.ready:
+	default: // nobody can know its session yet
+		return nil
+	}
+	if e.err != nil {
+		return nil
+	}
+	select {
+	case <-e.sandbox.Done():
+		return nil
+	default:
+		return e.sandbox
+	}
 }
 
 // returned is a connection with one frame put back.

@@ -91,7 +91,11 @@ func (r Recipe) Name() string {
 		panic(err) // strings and numbers always marshal
 	}
 	sum := sha256.Sum256(canonical)
-	return r.Base + ":" + hex.EncodeToString(sum[:])[:12]
+	name := r.Base + ":" + hex.EncodeToString(sum[:])[:12]
+	if full, err := Normalize(name); err == nil {
+		return full
+	}
+	return name
 }
 
 // The rules are narrow because the values end up in command lines and scripts.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 // threadsOf counts the threads of this process by their effective user.
@@ -38,9 +40,7 @@ func threadsOf(t *testing.T) (root, other int) {
 }
 
 func TestAnIdentityIsOneThreads(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("taking on another user needs root")
-	}
+	testroot.Need(t)
 	id := &Identity{UID: 1000, GID: 1001, Groups: []int{1002, 1003}}
 	started, release, done := make(chan *command), make(chan struct{}), make(chan struct{})
 	id.Go(func() {
@@ -100,9 +100,7 @@ func TestAnIdentityIsOneThreads(t *testing.T) {
 
 // The first thread stands for the process, and it does not end with a goroutine.
 func TestAnIdentityIsNeverTheFirstThreads(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("taking on another user needs root")
-	}
+	testroot.Need(t)
 	id := &Identity{UID: 1000, GID: 1000}
 	for range 100 {
 		thread := make(chan int)
@@ -126,9 +124,7 @@ func TestNoIdentityIsOurOwn(t *testing.T) {
 }
 
 func TestAnIdentityThatCannotBeTakenOnRunsNothing(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("this needs root")
-	}
+	testroot.Need(t)
 	first, second := &Identity{UID: 1000, GID: 1000}, &Identity{UID: 0, GID: 0}
 	result := make(chan error)
 	first.Go(func() {

@@ -177,7 +177,7 @@ func (p *Process) exit(w *watch) {
 	case !ok:
 	case status.Exited():
 		code = status.ExitStatus()
-	case status.Signaled() && !p.spec.TTY:
+	case status.Signaled() && (!p.spec.TTY || p.spec.SignalCodes):
 		code = 128 + int(status.Signal())
 	}
 	p.mu.Lock()

@@ -30,6 +30,9 @@ type Spec struct {
 	PipeStdin bool   // a pipe for standard input instead of /dev/null
 	Shell     string // SHELL of terminals, where Env has none
 	Home      string // where terminals start if Cwd is unusable
+	// SignalCodes gives 128+N for a signal N on a terminal too, where the
+	// protocol says 1.
+	SignalCodes bool
 }
 
 // child is a command that runs, with our ends of its descriptors.

@@ -32,9 +32,11 @@ type Spec struct {
 	Pids int64
 	// ShmBytes is the size of /dev/shm.
 	ShmBytes int64
-	// Ephemeral sandboxes go away with their workspace when they end, and are
-	// removed, not adopted, when a daemon starts anew.
+	// Ephemeral sandboxes take their workspace with them when they end.
 	Ephemeral bool
+	// OneClient sandboxes are for one client of this daemon, and are not adopted
+	// by the next.
+	OneClient bool
 	// AgentArgs are further arguments for the agent.
 	AgentArgs []string
 }

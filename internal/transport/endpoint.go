@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/coder/websocket"
+
+	"github.com/exec-server/exec-server/internal/proto"
 )
 
 // ValidEnvironment says whether a name may be an environment's: 1 to 64 of
@@ -97,6 +99,6 @@ func (e endpoint) upgrade(w http.ResponseWriter, r *http.Request, environment st
 	}
 	c := newWSConn(e.ctx, ws, wire)
 	defer func() { _ = c.Close() }()
-	go c.keepalive()
-	e.h(e.ctx, c, environment, r.RemoteAddr)
+	go keepalive(c.ctx, wire)
+	e.h(e.ctx, c, environment, proto.WebSocketPeer(r.RemoteAddr))
 }

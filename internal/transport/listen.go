@@ -15,7 +15,7 @@ import (
 )
 
 // Handler serves a connection until it ends. environment is the name in the
-// path, "" for the root; peer is the harness's address. It need not close c.
+// path, "" for the root; peer is the harness for a proto.Hello. It need not close c.
 type Handler func(ctx context.Context, c proto.Conn, environment, peer string)
 
 // IsStdio says whether a --listen URL means standard input and output.
@@ -38,6 +38,7 @@ func ParseListen(raw string) (netip.AddrPort, error) {
 type Listener struct {
 	tcp    *net.TCPListener
 	server *http.Server
+	closed context.Context // ends with Close
 	cancel context.CancelFunc
 }
 
@@ -47,7 +48,16 @@ func Listen(addr netip.AddrPort) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	return &Listener{tcp: tcp}, nil
+	l := &Listener{tcp: tcp, server: &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, wireKey{}, c)
+		},
+		DisableGeneralOptionsHandler: true,
+	}}
+	l.closed, l.cancel = context.WithCancel(context.Background())
+	return l, nil
 }
 
 // URL is where harnesses connect, with the port that was bound.
@@ -55,16 +65,10 @@ func (l *Listener) URL() string { return "ws://" + l.tcp.Addr().String() }
 
 // Serve accepts connections until Close.
 func (l *Listener) Serve(ctx context.Context, h Handler) error {
-	ctx, l.cancel = context.WithCancel(ctx)
-	l.server = &http.Server{
-		Handler:           endpoint{ctx, h},
-		ReadHeaderTimeout: 10 * time.Second,
-		MaxHeaderBytes:    64 << 10,
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, wireKey{}, c)
-		},
-		DisableGeneralOptionsHandler: true,
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.closed, cancel)()
+	l.server.Handler = endpoint{ctx, h}
 	err := l.server.Serve(wireListener{l.tcp})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -72,12 +76,9 @@ func (l *Listener) Serve(ctx context.Context, h Handler) error {
 	return err
 }
 
-// Close stops accepting and ends all connections.
+// Close stops accepting and ends all connections. It may be called at any time.
 func (l *Listener) Close() {
-	if l.server == nil {
-		_ = l.tcp.Close()
-		return
-	}
 	l.cancel()
 	_ = l.server.Close()
+	_ = l.tcp.Close()
 }

@@ -127,16 +127,16 @@ func (c *wsConn) Close() error {
 }
 
 // keepalive pings until the connection ends. Pongs are not looked at.
-func (c *wsConn) keepalive() {
+func keepalive(ctx context.Context, wire io.Writer) {
 	t := time.NewTicker(pingEvery)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
-			if _, err := c.wire.Write([]byte{0x89, 0}); err != nil {
+			if _, err := wire.Write([]byte{0x89, 0}); err != nil {
 				return
 			}
-		case <-c.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 	}

@@ -85,8 +85,8 @@ func (r *Runtime) adopt(ctx context.Context, name string, c client.Container) (_
 	if checkName(name) != nil || n.Spec.Name != name {
 		return nil, fmt.Errorf("its notes are for %q", n.Spec.Name)
 	}
-	if n.Spec.Ephemeral {
-		return nil, errors.New("it is ephemeral")
+	if n.Spec.OneClient {
+		return nil, errors.New("it was for a client of that daemon")
 	}
 	if record, err := r.envs.read(name); err != nil || record.IDBase != n.IDBase {
 		return nil, errors.Join(errors.New("its environment is not the one on disk"), err)

@@ -60,7 +60,7 @@ func daemonRun(p place, agent []byte) error {
 	fmt.Scanln()
 	fmt.Println("creating")
 	for {
-		s, err := d.Create(d.ctx, runtime.Spec{Name: "second", Image: "test/static:1", Ephemeral: true, MemoryBytes: 100 << 20})
+		s, err := d.Create(d.ctx, runtime.Spec{Name: "second", Image: "test/static:1", Ephemeral: true, OneClient: true, MemoryBytes: 100 << 20})
 		if err == nil {
 			err = s.Remove(d.ctx)
 		}
@@ -212,7 +212,7 @@ func TestReboot(t *testing.T) {
 		t.Fatal(err)
 	}
 	askOf(t, s, "!write /workspace/file text")
-	if _, err := d.Create(d.ctx, runtime.Spec{Name: "passing", Image: image, Ephemeral: true}); err != nil {
+	if _, err := d.Create(d.ctx, runtime.Spec{Name: "passing", Image: image, Ephemeral: true, OneClient: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {

@@ -112,7 +112,7 @@ func (e *environments) create(name string, ephemeral bool) (r record, made bool,
 	if err != nil {
 		return r, false, err
 	}
-	ids, err := freeRange(others)
+	ids, err := freeRange(e.root, others)
 	if err != nil {
 		return r, false, err
 	}

@@ -8,6 +8,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
+// Quiet keeps containerd's library from logging, in a program that uses a client
+// without a Server.
+func Quiet() { quiet(zerolog.Nop(), false) }
+
 // quiet takes over containerd's log, which is global to the process. Its
 // warnings are not ours: among them are some at every start and at every end of
 // a container that mean nothing. So they all are for debugging.

@@ -1,10 +1,14 @@
 package containerd
 
 import (
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 func TestNames(t *testing.T) {
@@ -44,20 +48,44 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-func TestFreeRange(t *testing.T) {
-	var taken []record
-	for i := range uint32(4094) {
-		ids, err := freeRange(taken)
-		if err != nil || !ids.valid() || ids.base != idFirst+i*idCount {
+func TestPickRange(t *testing.T) {
+	taken := map[uint32]bool{}
+	for i := range 4094 {
+		ids, err := pickRange("/a", taken)
+		if err != nil || !ids.valid() || taken[ids.base] {
 			t.Fatalf("range %d begins with %d, %v", i, ids.base, err)
 		}
-		taken = append(taken, record{IDBase: ids.base})
+		taken[ids.base] = true
 	}
-	if ids, err := freeRange(taken); err == nil {
+	if ids, err := pickRange("/a", taken); err == nil {
 		t.Errorf("there is one more range, from %d", ids.base)
 	}
-	if ids, err := freeRange(slices.Delete(taken, 5, 6)); err != nil || ids.base != idFirst+5*idCount {
+	const free = idFirst + 5*idCount
+	delete(taken, free)
+	if ids, err := pickRange("/a", taken); err != nil || ids.base != free {
 		t.Errorf("the free range begins with %d, %v", ids.base, err)
+	}
+	a, _ := pickRange("/a", nil)
+	if b, _ := pickRange("/b", nil); a == b {
+		t.Errorf("two roots begin with the same range %d", a.base)
+	}
+}
+
+func TestUsedRangesFindsRunningContainers(t *testing.T) {
+	testroot.Need(t)
+	const base = idFirst + 77*idCount
+	cmd := exec.Command("sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{HostID: base + 10, Size: 20}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: base + 10, Size: 20}},
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	if used := usedRanges(); !used[base] || used[base+idCount] && used[base-idCount] {
+		t.Errorf("the ranges in use are %v", used)
 	}
 }
 

@@ -1,0 +1,58 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/exec-server/exec-server/internal/agent"
+	"github.com/exec-server/exec-server/internal/proto"
+)
+
+// backend serves throw-away environments with an agent in this process.
+type backend struct {
+	refusal error
+	asked   chan Throwaway
+	ended   chan struct{}
+}
+
+func newBackend() *backend {
+	return &backend{asked: make(chan Throwaway, 10), ended: make(chan struct{}, 10)}
+}
+
+func (b *backend) ServeThrowaway(_ context.Context, c proto.Conn, t Throwaway, ready func() error) error {
+	b.asked <- t
+	if b.refusal != nil {
+		return b.refusal
+	}
+	defer func() { b.ended <- struct{}{} }()
+	if err := ready(); err != nil {
+		return err
+	}
+	s := agent.New(agent.Options{Cwd: "/", Home: "/"})
+	defer s.Close()
+	if err := s.Serve(c, proto.Hello{Peer: "exec-server run", Concurrency: 8, Extensions: true}); err != nil {
+		return err
+	}
+	return errors.New("an error after ready is nobody's")
+}
+
+func serveOn(t *testing.T, b Backend) (s *Server, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "control")
+	s, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Serve(context.Background(), b)
+	}()
+	t.Cleanup(func() {
+		s.Close()
+		<-done
+	})
+	return s, path
+}
