@@ -200,6 +200,7 @@ type proc struct {
 	out    bytes.Buffer
 	seq    uint64
 	code   int
+	prints chan struct{} // closed at its first output
 	exited chan struct{}
 	closed chan struct{}
 }
@@ -232,7 +233,7 @@ func (h *harness) proc(id string) *proc {
 	defer h.mu.Unlock()
 	p := h.procs[id]
 	if p == nil {
-		p = &proc{exited: make(chan struct{}), closed: make(chan struct{})}
+		p = &proc{prints: make(chan struct{}), exited: make(chan struct{}), closed: make(chan struct{})}
 		h.procs[id] = p
 	}
 	return p
@@ -251,6 +252,9 @@ func (h *harness) notified(method string, params proto.Value) {
 		if err != nil {
 			h.t.Error(err)
 		}
+		if p.out.Len() == 0 {
+			defer close(p.prints)
+		}
 		p.out.Write(data)
 	case "process/exited":
 		code, _ := params.Get("exitCode").Int64()
@@ -262,7 +266,7 @@ func (h *harness) notified(method string, params proto.Value) {
 }
 
 func (h *harness) call(method string, params any) (proto.Value, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return h.c.Call(ctx, method, params)
 }
@@ -295,7 +299,7 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(20 * time.Second):
-		t.Fatalf("%s: not within 20 s", what)
+	case <-time.After(time.Minute):
+		t.Fatalf("%s: not within a minute", what)
 	}
 }

@@ -13,9 +13,7 @@ func TestKilledDaemonIsPickedUpWhereItWas(t *testing.T) {
 	s := r.serve()
 	h := s.connect("/", "")
 	id, p := h.start("/bin/sh", "-c", "echo one; read x; echo two $x; exit 7")
-	for p.out.Len() == 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
+	wait(t, p.prints, "its first output")
 	s.stop(syscall.SIGKILL)
 
 	// A passing command takes the root for a moment, and nothing else.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/proto"
 )
 
 func kill(pid int, sig unix.Signal) { _ = unix.Kill(pid, sig) }
@@ -28,8 +30,26 @@ type childSet struct {
 	notify chan struct{} // wakes the reaper; nil if there is none
 }
 
-// spawn starts a command and records it before the reaper can see it.
+// spawn starts a command and records it before the reaper can see it. If there
+// is no room for another process, that may be because of orphans that have ended:
+// they are reaped now, and it is tried again.
 func (s *childSet) spawn(spec *Spec) (*child, error) {
+	c, err := s.trySpawn(spec)
+	if e, ok := errors.AsType[*proto.Error](err); ok && e.Message == proto.ErrnoText(unix.EAGAIN) && s.reaping() {
+		sweep()
+		return s.trySpawn(spec)
+	}
+	return c, err
+}
+
+// reaping tells whether orphans are ours to reap.
+func (s *childSet) reaping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.notify != nil
+}
+
+func (s *childSet) trySpawn(spec *Spec) (*child, error) {
 	s.births.RLock()
 	defer s.births.RUnlock()
 	c, err := spawn(spec)
