@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ func run() error {
 	output := flag.Int("output-bytes", 0, "output retained for each process")
 	detach := flag.Duration("detach", 0, "how long a session lives without a connection")
 	keep := flag.Duration("keep-closed", 0, "how long an ended process stays readable")
+	processes := flag.Int("max-processes", 0, "commands that may run at once; 0 is no limit")
+	connections := flag.Int("max-connections", 0, "connections that may be there at once; 0 is no limit")
 	flag.Parse()
 	if *socket == "" || flag.NArg() > 0 {
 		return fmt.Errorf("usage: exec-agent --socket PATH [flags]; see --help")
@@ -40,6 +43,10 @@ func run() error {
 		return fmt.Errorf("become undumpable: %w", err)
 	}
 	unix.Umask(0o022)
+	// Init does not end by signals from inside. They are caught and dropped, not
+	// ignored, which commands would inherit.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGABRT,
+		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGVTALRM, unix.SIGTRAP, unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ)
 	u, err := agent.LookupUser("", *user)
 	if err != nil {
 		return err
@@ -50,6 +57,7 @@ func run() error {
 	s := agent.New(agent.Options{
 		Identity: identity(u), Env: environment(u), Cwd: *cwd, Home: u.Home, Shell: u.Shell,
 		Detach: *detach, KeepClosed: *keep, OutputBytes: *output, OOMScoreAdj: 500,
+		MaxProcesses: *processes, MaxConnections: *connections,
 		// The sandbox of a session ends with it, and a sandbox ends with its init.
 		LastSession: func(string) { go func() { time.Sleep(100 * time.Millisecond); os.Exit(0) }() },
 	})

@@ -36,7 +36,15 @@ func (s *Server) Listen(path string) error {
 			_ = unix.Close(nfd)
 			continue
 		}
-		go s.serveSocket(nfd)
+		if n := s.connections.Add(1); s.opts.MaxConnections > 0 && n > int64(s.opts.MaxConnections) {
+			s.connections.Add(-1)
+			_ = unix.Close(nfd)
+			continue
+		}
+		go func() {
+			defer s.connections.Add(-1)
+			s.serveSocket(nfd)
+		}()
 	}
 }
 

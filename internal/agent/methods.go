@@ -129,6 +129,9 @@ func decodeWrite(v proto.Value) (operation, error) {
 	if p.Err() == nil && writeID == "" {
 		return operation{}, proto.BadParams("writeId must not be empty")
 	}
+	if len(writeID) > maxWriteID {
+		return operation{}, proto.BadParams("writeId must not exceed %d bytes", maxWriteID)
+	}
 	data, err := proto.DecodeBase64(chunk.Bytes())
 	if err != nil {
 		p.Fail(proto.BadParams("%s", err))
@@ -150,13 +153,16 @@ func decodeWrite(v proto.Value) (operation, error) {
 	}}, p.Err()
 }
 
+// maxWriteID bounds what 4096 remembered ids of a process take.
+const maxWriteID = 1024
+
 func decodeSignal(v proto.Value) (operation, error) {
 	p := proto.ParamsOf(v, "SignalParams")
 	id := p.String("processId")
 	p.Variant(p.Required("signal"), "interrupt")
 	return operation{do: func(c *conn) (proto.Result, error) {
 		if p, _ := c.session.Load().find(id); p != nil {
-			privileged(p.Interrupt)
+			p.Interrupt()
 		}
 		return proto.Empty{}, nil
 	}}, p.Err()
@@ -173,23 +179,9 @@ func decodeTerminate(v proto.Value) (operation, error) {
 	p := proto.ParamsOf(v, "TerminateParams")
 	id := p.String("processId")
 	return operation{do: func(c *conn) (proto.Result, error) {
-		running := false
-		if p, _ := c.session.Load().find(id); p != nil && p.Running() {
-			privileged(func() { running = p.Terminate() })
-		}
-		return runningResult(running), nil
+		p, _ := c.session.Load().find(id)
+		return runningResult(p != nil && p.Terminate()), nil
 	}}, p.Err()
-}
-
-// privileged runs f with the agent's own rights: a command may have taken on
-// another user's, by a setuid program for one, and still has to be killed.
-func privileged(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	<-done
 }
 
 func decodeResize(v proto.Value) (operation, error) {

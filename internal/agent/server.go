@@ -2,6 +2,7 @@ package agent
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/exec-server/exec-server/internal/process"
@@ -26,6 +27,9 @@ type Options struct {
 	OutputBytes int
 	// OOMScoreAdj is that of commands; 0 leaves it alone.
 	OOMScoreAdj int
+	// MaxProcesses may run at once, and MaxConnections be there; 0 is no limit.
+	// Each takes a thread, and a program that gets no thread ends.
+	MaxProcesses, MaxConnections int
 	// LastSession is called when a session that was opened under an id of the
 	// gateway's choosing is gone, or was never opened.
 	LastSession func(id string)
@@ -34,6 +38,11 @@ type Options struct {
 // Server serves the protocol on any number of connections.
 type Server struct {
 	opts Options
+
+	running     atomic.Int64 // processes that were started and not closed
+	connections atomic.Int64 // of the socket
+
+	retained retainer
 
 	mu       sync.Mutex // guards sessions and each session's conn and timer
 	sessions map[string]*session

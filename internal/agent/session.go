@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
@@ -128,11 +131,13 @@ func (sess *session) start(spec process.Spec) (*process.Process, error) {
 		return nil, proto.Invalid("process %s already exists", spec.ID)
 	}
 	opts := &sess.server.opts
-	p, err := process.Start(spec, process.Options{
+	p, err := sess.server.startProcess(spec, process.Options{
 		OutputBytes: opts.OutputBytes,
 		OOMScoreAdj: opts.OOMScoreAdj,
 		Notify:      sess.notify,
 		Closed: func(p *process.Process) {
+			sess.server.running.Add(-1)
+			sess.server.retained.add(p)
 			time.AfterFunc(opts.KeepClosed, func() { sess.forget(p) })
 		},
 	})
@@ -153,7 +158,22 @@ func (sess *session) start(spec process.Spec) (*process.Process, error) {
 	return p, err
 }
 
+// startProcess starts a process, if not too many run.
+func (s *Server) startProcess(spec process.Spec, opts process.Options) (*process.Process, error) {
+	if n := s.running.Add(1); s.opts.MaxProcesses > 0 && n > int64(s.opts.MaxProcesses) {
+		s.running.Add(-1)
+		return nil, &proto.Error{Code: proto.CodeInternal, Kind: "spawnFailed",
+			Message: fmt.Sprintf("%s: %d processes run, which is the limit", proto.ErrnoText(unix.EAGAIN), s.opts.MaxProcesses)}
+	}
+	p, err := process.Start(spec, opts)
+	if err != nil {
+		s.running.Add(-1)
+	}
+	return p, err
+}
+
 func (sess *session) forget(p *process.Process) {
+	sess.server.retained.forget(p)
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	if sess.processes[p.ID()] == p {

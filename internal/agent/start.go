@@ -2,6 +2,7 @@ package agent
 
 import (
 	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/exec-server/exec-server/internal/process"
@@ -88,8 +89,18 @@ func (s *startParams) envPolicy(p *proto.Params) {
 		Set:                   e.Map(e.Required("set")),
 		IncludeOnly:           e.Strings(e.Required("includeOnly")),
 	}
+	size := 0
+	for _, pattern := range slices.Concat(s.policy.Exclude, s.policy.IncludeOnly) {
+		size += len(pattern)
+	}
+	if size > maxPatterns {
+		e.Fail(proto.BadParams("envPolicy has more than %d bytes of patterns", maxPatterns))
+	}
 	p.Join(e)
 }
+
+// maxPatterns bounds the time that it takes to match them.
+const maxPatterns = 16 << 10
 
 func (s *startParams) start(c *conn) (proto.Result, error) {
 	cwd, err := s.cwd.Native()
@@ -107,6 +118,7 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	opts := &c.server.opts
 	spec := s.spec
 	spec.Cwd, spec.Shell, spec.Home = cwd, opts.Shell, opts.Home
+	spec.Identity = opts.Identity
 	spec.SignalCodes = c.hello.Extensions
 	spec.Env = s.policy.Apply(opts.Env, s.spec.Env)
 	for _, pair := range s.meta {

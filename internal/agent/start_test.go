@@ -2,9 +2,11 @@ package agent
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -22,6 +24,47 @@ func startWith(members map[string]string) string {
 		}
 	}
 	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func TestNoMoreProcessesThanAllowed(t *testing.T) {
+	h := ready(t, newServer(t, Options{MaxProcesses: 1}), proto.Hello{})
+	g := newGate(t)
+	h.start("a", ": <"+string(g), "")
+	h.call("process/start", h.startParams("b", "true", ""),
+		"-32603 resource temporarily unavailable (os error 11): 1 processes run, which is the limit [spawnFailed]")
+	g.open(t)
+	h.untilClosed("a")
+	for h.server.running.Load() > 0 { // its thread ends a moment later
+		runtime.Gosched()
+	}
+	h.start("b", "true", "")
+	h.untilClosed("b")
+}
+
+func TestOldOutputIsDroppedWhenThereIsTooMuch(t *testing.T) {
+	r := retainer{}
+	p := make([]*process.Process, 3)
+	for i := range p {
+		done := make(chan struct{})
+		var err error
+		p[i], err = process.Start(process.Spec{ID: "x", Argv: []string{"head", "-c", "200000", "/dev/zero"}, Cwd: "/", Env: map[string]string{"PATH": "/bin:/usr/bin"}},
+			process.Options{OutputBytes: 1 << 20, Notify: func([]byte) {}, Closed: func(*process.Process) { close(done) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p[i].Run()
+		<-done
+		r.add(p[i])
+	}
+	r.forget(p[1])
+	if r.total != 400000 || len(r.closed) != 2 {
+		t.Errorf("%d bytes of %d processes are counted", r.total, len(r.closed))
+	}
+	r.total += maxRetained - 500000 // as if there were many more between them
+	r.add(p[1])
+	if p[0].Retained() != 0 || p[1].Retained() != 200000 || p[2].Retained() != 200000 {
+		t.Errorf("kept are %d, %d and %d bytes", p[0].Retained(), p[1].Retained(), p[2].Retained())
+	}
 }
 
 func TestStartRefusesBadParams(t *testing.T) {

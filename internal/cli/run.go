@@ -74,5 +74,9 @@ func (r *runCmd) Run(ctx context.Context, common *Common, std Streams) error {
 		<-served //nolint:errcheck // it ends because we have left
 	case err = <-served:
 	}
+	// Others may have taken us for the root's server meanwhile.
+	if d.control != nil {
+		d.control.Drain()
+	}
 	return errors.Join(err, d.stop())
 }

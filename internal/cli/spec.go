@@ -22,6 +22,11 @@ func spec(cfg *config.Config, name, profile string) runtime.Spec {
 			"--output-bytes", fmt.Sprint(int64(cfg.Session.OutputBytes)),
 		},
 	}
+	if p.Pids > 0 {
+		// A connection and a running command each take the agent a thread.
+		s.AgentArgs = append(s.AgentArgs,
+			"--max-processes", fmt.Sprint(max(8, p.Pids/2)), "--max-connections", fmt.Sprint(min(256, max(8, p.Pids/4))))
+	}
 	for _, key := range slices.Sorted(maps.Keys(p.Env)) {
 		s.Env = append(s.Env, key+"="+p.Env[key])
 	}

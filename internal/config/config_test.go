@@ -33,7 +33,7 @@ func TestDefaults(t *testing.T) {
 		Session: Session{Duration{80 * time.Second}, Duration{80 * time.Second}, 1 << 20},
 		Limits:  Limits{64},
 		Profiles: map[string]Profile{"default": {
-			Env: map[string]string{}, CPUs: 2, Memory: 4 << 30, Pids: 1024, ShmSize: 256 << 20,
+			Env: map[string]string{}, CPUs: 2, Memory: 4 << 30, Pids: 2048, ShmSize: 256 << 20,
 		}},
 	}
 	if diff := cmp.Diff(want, Default()); diff != "" {

@@ -88,6 +88,12 @@ func (s *Server) start(f func()) bool {
 	return true
 }
 
+// Drain removes the socket and waits until whoever is connected has left.
+func (s *Server) Drain() {
+	_ = s.l.Close()
+	s.conns.Wait()
+}
+
 // Close removes the socket, ends all connections and waits for them. It may be
 // called at any time.
 func (s *Server) Close() {

@@ -34,6 +34,7 @@ func TestCommandsRunInAContainerOfTheirOwn(t *testing.T) {
 			t.Errorf("%s: %q gives %q, want %q", tt.name, tt.script, got, tt.want)
 		}
 	}
+	h.sh("for s in HUP INT QUIT TERM USR1 KILL; do kill -$s 1; done") // as root inside
 	if got := h.sh("hostname"); got == hostname {
 		t.Errorf("the host's own name %q is seen inside", got)
 	}
@@ -87,6 +88,11 @@ func TestImageUserEnvironmentAndWorkingDirectory(t *testing.T) {
 	}
 	if _, err := h.call("fs/writeFile", map[string]any{"path": "file:///etc/passwd", "dataBase64": "eA=="}); err == nil || err.Error() != "Permission denied (os error 13)" {
 		t.Errorf("writing root's file as the user: %v", err)
+	}
+	// The user can neither signal the agent's threads nor set their limits.
+	h.sh(`for t in /proc/1/task/*; do for s in TERM QUIT KILL SEGV; do kill -$s ${t##*/}; done; done 2>/dev/null`)
+	if got := h.sh("echo alive"); got != "alive" {
+		t.Errorf("after signals from its user the agent says %q", got)
 	}
 	out, _, code := cli(t, "", "--config", r.config, "run", "--profile", "root", "--", "sh", "-c", "id -u; echo $COLOR; pwd")
 	if out != "0\nblue\n/srv/deep\n" || code != 0 {

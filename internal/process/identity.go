@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"runtime"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,7 +41,10 @@ func (id *Identity) Go(f func(), fail func(error)) {
 	}()
 }
 
-// Assume gives the calling goroutine this identity for the rest of its life.
+// Assume gives the calling goroutine this identity for the rest of its life, as
+// far as files go: only the file-system ids change. The thread's other ids stay
+// the agent's, since whoever shares a real or saved id with a thread may signal
+// it and set its limits. Commands take on the rest when they are executed.
 func (id *Identity) Assume() error {
 	if id == nil {
 		return nil
@@ -54,12 +58,29 @@ func (id *Identity) Assume() error {
 	if err := rawSetgroups(groups[:len(id.Groups)]); err != nil {
 		return fmt.Errorf("set groups: %w", err)
 	}
-	if _, _, no := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(id.GID), uintptr(id.GID), uintptr(id.GID)); no != 0 {
-		return fmt.Errorf("set gid %d: %w", id.GID, no)
-	}
-	// Leaving uid 0 also drops all capabilities of the thread.
-	if _, _, no := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(id.UID), uintptr(id.UID), uintptr(id.UID)); no != 0 {
-		return fmt.Errorf("set uid %d: %w", id.UID, no)
+	// Leaving uid 0 also drops the capabilities that override file permissions.
+	if !setFS(unix.SYS_SETFSGID, id.GID) || !setFS(unix.SYS_SETFSUID, id.UID) {
+		return fmt.Errorf("use files as %d:%d: %w", id.UID, id.GID, unix.EPERM)
 	}
 	return nil
+}
+
+// setFS sets a file-system id of the calling thread. The call never fails; it
+// returns the id that was there before, hence the second one.
+func setFS(call uintptr, id int) bool {
+	_, _, _ = unix.RawSyscall(call, uintptr(id), 0, 0)
+	now, _, _ := unix.RawSyscall(call, uintptr(id), 0, 0)
+	return int(now) == id
+}
+
+// credential is what a command is executed with.
+func (id *Identity) credential() *syscall.Credential {
+	if id == nil {
+		return nil
+	}
+	c := &syscall.Credential{Uid: uint32(id.UID), Gid: uint32(id.GID)}
+	for _, g := range id.Groups {
+		c.Groups = append(c.Groups, uint32(g))
+	}
+	return c
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/exec-server/exec-server/internal/testroot"
 )
 
-// threadsOf counts the threads of this process by their effective user.
+// threadsOf counts the threads of this process by their file-system user.
 func threadsOf(t *testing.T) (root, other int) {
 	t.Helper()
 	tasks, err := filepath.Glob("/proc/self/task/*/status")
@@ -30,7 +30,7 @@ func threadsOf(t *testing.T) (root, other int) {
 		switch line {
 		case "0\t0\t0\t0":
 			root++
-		case "1000\t1000\t1000\t1000":
+		case "0\t0\t0\t1000": // real, effective, saved and file-system user
 			other++
 		default:
 			t.Errorf("a thread has the users %q", line)
@@ -45,14 +45,12 @@ func TestAnIdentityIsOneThreads(t *testing.T) {
 	started, release, done := make(chan *command), make(chan struct{}), make(chan struct{})
 	id.Go(func() {
 		defer close(done)
-		status, err := os.ReadFile("/proc/thread-self/status")
-		if err != nil || !strings.Contains(string(status), "\nCapEff:\t0000000000000000\n") {
-			t.Errorf("the thread keeps capabilities: %v", err)
-		}
 		if _, err := os.ReadFile("/etc/shadow"); !os.IsPermission(err) {
 			t.Errorf("reading a file of root's: %v", err)
 		}
-		started <- start(t, sh("id -u; id -g; id -G; id -ru"))
+		spec := sh("id -u; id -g; id -G; id -ru; grep CapEff /proc/self/status")
+		spec.Identity = id
+		started <- start(t, spec)
 		<-release
 	}, func(err error) {
 		defer close(done)
@@ -61,7 +59,7 @@ func TestAnIdentityIsOneThreads(t *testing.T) {
 	select {
 	case c := <-started:
 		events, code := c.wait(t)
-		if got := string(output(events, "")); code != 0 || got != "1000\n1001\n1001 1002 1003\n1000\n" {
+		if got := string(output(events, "")); code != 0 || got != "1000\n1001\n1001 1002 1003\n1000\nCapEff:\t0000000000000000\n" {
 			t.Errorf("exit code %d, output %q", code, got)
 		}
 	case <-done:
@@ -125,12 +123,17 @@ func TestNoIdentityIsOurOwn(t *testing.T) {
 
 func TestAnIdentityThatCannotBeTakenOnRunsNothing(t *testing.T) {
 	testroot.Need(t)
-	first, second := &Identity{UID: 1000, GID: 1000}, &Identity{UID: 0, GID: 0}
+	id := &Identity{UID: 1001, GID: 1001}
 	result := make(chan error)
-	first.Go(func() {
-		result <- second.Assume() // there is no way back
-	}, func(err error) { result <- err })
+	go func() {
+		runtime.LockOSThread() // for good: there is no way back
+		if _, _, no := unix.RawSyscall(unix.SYS_SETRESUID, 1000, 1000, 1000); no != 0 {
+			result <- nil
+			return
+		}
+		result <- id.Assume()
+	}()
 	if err := <-result; err == nil {
-		t.Error("a user without rights became root")
+		t.Error("a user without rights became another")
 	}
 }

@@ -104,9 +104,13 @@ func (p *Process) Terminate() bool {
 
 // Abandon is Terminate for a process that nobody will ask for again: streams
 // that strangers keep open after its end are given up too.
+// What the command left running in its group is killed as well.
 func (p *Process) Abandon() {
 	p.abandoned.Store(true)
-	p.Terminate()
+	if !p.Terminate() {
+		// The group's number is nobody else's as long as it has members.
+		kill(-p.child.pid, unix.SIGKILL)
+	}
 }
 
 func (p *Process) kill(sig unix.Signal) {
@@ -137,7 +141,7 @@ func (p *Process) Write(id string, data []byte, cancel <-chan struct{}) (status 
 func (p *Process) StdinFull() bool {
 	p.stdin.mu.Lock()
 	defer p.stdin.mu.Unlock()
-	return p.stdin.pumping && len(p.stdin.queue) >= maxQueued
+	return p.stdin.fullLocked()
 }
 
 // CloseStdin is the end of file on a pipe, behind what was written before; on a

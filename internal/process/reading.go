@@ -41,6 +41,21 @@ func (p *Process) Read(after, maxBytes uint64, bounded bool, wait time.Duration,
 	}
 }
 
+// Retained is how many bytes of output are kept.
+func (p *Process) Retained() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ring.size
+}
+
+// DropOutput lets go of all output that is kept. A reader finds it missing, as if
+// newer output had displaced it.
+func (p *Process) DropOutput() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ring = ring{limit: p.ring.limit}
+}
+
 // Ready says whether Read would answer without waiting.
 func (p *Process) Ready(after uint64) bool {
 	p.mu.Lock()

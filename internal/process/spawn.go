@@ -26,6 +26,7 @@ type Spec struct {
 	HasArg0   bool
 	Cwd       string // native, absolute
 	Env       map[string]string
+	Identity  *Identity
 	TTY       bool   // on a new terminal instead of pipes
 	PipeStdin bool   // a pipe for standard input instead of /dev/null
 	Shell     string // SHELL of terminals, where Env has none
@@ -88,7 +89,7 @@ func spawn(spec *Spec) (*child, error) {
 	c := &child{pidfd: -1, stdin: -1, out: [2]int{-1, -1}}
 	theirs, err := c.open(spec)
 	if err == nil {
-		sys := &syscall.SysProcAttr{Setsid: true, Setctty: spec.TTY, PidFD: &c.pidfd}
+		sys := &syscall.SysProcAttr{Setsid: true, Setctty: spec.TTY, PidFD: &c.pidfd, Credential: spec.Identity.credential()}
 		c.pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{
 			Dir: cwd, Env: pairs(spec.Env), Files: theirs[:], Sys: sys,
 		})

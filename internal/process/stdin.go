@@ -12,6 +12,10 @@ import (
 // maxQueued is how many writes may wait for a command that does not read.
 const maxQueued = 128
 
+// maxQueuedBytes is how many bytes of them, beyond which no further write is
+// taken.
+const maxQueuedBytes = 16 << 20
+
 // maxWriteIDs is how many accepted write ids are remembered.
 const maxWriteIDs = 4096
 
@@ -26,6 +30,7 @@ type stdin struct {
 	fd      int  // -1 once it is closed
 	ending  bool // it is to be closed behind what is queued
 	queue   [][]byte
+	queued  int // bytes in queue
 	pumping bool
 	room    chan struct{} // closed when the queue shrinks or ends; nil if nobody waits
 	written map[string]struct{}
@@ -66,7 +71,7 @@ func (s *stdin) tryWrite(id string, data []byte) (wait <-chan struct{}, err erro
 			return nil, errStdinGone
 		}
 		data = data[max(n, 0):]
-	} else if len(s.queue) >= maxQueued {
+	} else if s.fullLocked() {
 		if s.room == nil {
 			s.room = make(chan struct{})
 		}
@@ -74,12 +79,18 @@ func (s *stdin) tryWrite(id string, data []byte) (wait <-chan struct{}, err erro
 	}
 	if len(data) > 0 {
 		s.queue = append(s.queue, data)
+		s.queued += len(data)
 		if err := s.startLocked(); err != nil {
 			return nil, errStdinGone
 		}
 	}
 	s.remember(id)
 	return nil, nil
+}
+
+// fullLocked says whether a write has to wait.
+func (s *stdin) fullLocked() bool {
+	return s.pumping && (len(s.queue) >= maxQueued || s.queued >= maxQueuedBytes)
 }
 
 // startLocked starts the pump if it does not run. The pump gets a descriptor of
@@ -156,6 +167,7 @@ func (s *stdin) next() []byte {
 		return nil
 	}
 	data := s.queue[0]
+	s.queued -= len(data)
 	s.queue[0] = nil
 	s.queue = s.queue[1:]
 	return data
@@ -200,7 +212,7 @@ func (s *stdin) closeLocked() {
 		_ = unix.Close(s.fd)
 		s.fd = -1
 	}
-	s.queue = nil
+	s.queue, s.queued = nil, 0
 	if s.room != nil {
 		close(s.room)
 		s.room = nil

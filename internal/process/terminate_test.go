@@ -74,7 +74,8 @@ func TestTerminateOfAnExitedCommandChangesNothing(t *testing.T) {
 
 func TestAbandonGivesStreamsUpAfterTheExitToo(t *testing.T) {
 	g := newGate(t)
-	c := start(t, sh("setsid sh -c ': <"+string(g)+"' & exit 0"))
+	c := start(t, sh("setsid sh -c 'echo away; : <"+string(g)+"' & exit 0"))
+	c.awaitOutput(t, "away")
 	c.awaitExit(t)
 	c.p.Abandon()
 	c.wait(t)

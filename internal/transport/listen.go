@@ -50,6 +50,7 @@ func Listen(addr netip.AddrPort) (*Listener, error) {
 	}
 	l := &Listener{tcp: tcp, server: &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       10 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, wireKey{}, c)

@@ -1,8 +1,11 @@
 package transport
 
 import (
+	"errors"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 )
 
 type wireKey struct{}
@@ -25,6 +28,18 @@ func (l wireListener) Accept() (net.Conn, error) {
 type wireConn struct {
 	*net.TCPConn
 	mu sync.Mutex // makes writes whole; a peer's slowness holds up only itself
+
+	broken atomic.Bool // nothing more can be read
+}
+
+// Read implements net.Conn. The WebSocket library reports the end of a message
+// and the end of the connection within one by the same error.
+func (c *wireConn) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.broken.Store(true)
+	}
+	return n, err
 }
 
 const closeFrame = 0x88

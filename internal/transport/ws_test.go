@@ -3,6 +3,7 @@ package transport
 import (
 	"bytes"
 	"context"
+	"net"
 	"strings"
 	"testing"
 
@@ -89,4 +90,23 @@ func TestPingsAreAnswered(t *testing.T) {
 	s.send(pong, "unasked")
 	s.send(text, "still there")
 	s.expect(text, "still there")
+}
+
+// A message whose end never came must not be taken for a whole one.
+func TestUnfinishedMessageIsNotDelivered(t *testing.T) {
+	got := make(chan string, 1)
+	l := listen(t, func(_ context.Context, c proto.Conn, _, _ string) {
+		f, err := c.ReadFrame()
+		if err == nil {
+			got <- "message " + string(f.Body())
+		} else {
+			got <- "end"
+		}
+	})
+	s := dialWS(t, l, "/")
+	s.write([]byte{0x01, 0x82, 0, 0, 0, 0, '{', '}'}) // text, not final, masked with zeros
+	_ = s.Conn.(*net.TCPConn).CloseWrite()
+	if what := <-got; what != "end" {
+		t.Errorf("the handler got a %s", what)
+	}
 }

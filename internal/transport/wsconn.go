@@ -58,7 +58,7 @@ func (c *wsConn) ReadFrame() (proto.Frame, error) {
 		}
 		n, err := r.Read(c.in[len(c.in):cap(c.in)])
 		c.in = c.in[:len(c.in)+n]
-		if err == io.EOF {
+		if err == io.EOF && !c.wire.broken.Load() {
 			break
 		} else if err != nil {
 			return nil, ending(err)

@@ -61,7 +61,8 @@ func (t cgroupTree) limit(to *specs.LinuxResources, spec runtime.Spec) {
 		to.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
 	}
 	if spec.Pids > 0 {
-		to.Pids = &specs.LinuxPids{Limit: &spec.Pids}
+		twice := 2 * spec.Pids // the agent's and the commands', see plan.process
+		to.Pids = &specs.LinuxPids{Limit: &twice}
 	}
 	if spec.MemoryBytes <= 0 {
 		return

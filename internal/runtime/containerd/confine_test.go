@@ -23,13 +23,13 @@ func TestLimits(t *testing.T) {
 	}
 	type limits = map[string]string
 	limited := limits{
-		"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000", "pids/pids.max": "77",
+		"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000", "pids/pids.max": "154",
 		"memory/memory.limit_in_bytes": "314572800", "memory/memory.memsw.limit_in_bytes": "314572800",
 	}
 	free := limits{"cpu/cpu.cfs_quota_us": "-1", "pids/pids.max": "max", "memory/memory.limit_in_bytes": "9223372036854771712"}
 	if d.cgroup.v2 {
 		limited = limits{
-			"cpu.max": "150000 100000", "pids.max": "77", "memory.max": "314572800",
+			"cpu.max": "150000 100000", "pids.max": "154", "memory.max": "314572800",
 			"memory.swap.max": "0", "memory.oom.group": "0", // the agent must outlive a hog
 		}
 		free = limits{"cpu.max": "max 100000", "pids.max": "max", "memory.max": "max"}

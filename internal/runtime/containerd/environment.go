@@ -55,6 +55,9 @@ func (e *environments) list() ([]record, error) {
 	}
 	var found []record
 	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue // nothing of ours
+		}
 		r, err := e.read(entry.Name())
 		if errors.Is(err, os.ErrNotExist) {
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/oci"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"github.com/exec-server/exec-server/internal/runtime"
 )
@@ -72,6 +73,13 @@ func (p *plan) process(s *specs.Process) {
 	// As in usual containers: sudo and the like work.
 	s.NoNewPrivileges = false
 	s.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Soft: 1024, Hard: hardFiles()}}
+	if n := uint64(max(0, p.spec.Pids)); n > 0 {
+		// For each user of the container, so that commands that run as another
+		// than root leave the agent the threads that it needs. The cgroup has room
+		// for two.
+		n = atMost(unix.RLIMIT_NPROC, n)
+		s.Rlimits = append(s.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_NPROC", Soft: n, Hard: n})
+	}
 	// Not less than 0, though runc could set it: every process in the container
 	// could take the agent's value for itself, and one with -999 would make the
 	// kernel kill the host's processes first. The agent raises its commands' own.
