@@ -72,7 +72,12 @@ func TestMessagesHaveALimit(t *testing.T) {
 		}
 		_, _ = s.Write(frame(continued, make([]byte, over)))
 	}
+	stranger := dialWS(t, l, "/") // who has not said hello
+	_, _ = stranger.Write(frame(text, make([]byte, maxFirst+1)))
+	stranger.dropped()
 	s := dialWS(t, l, "/")
+	s.send(text, "hello")
+	<-lengths
 	message(s, 0)
 	if n := <-lengths; n != proto.MaxRequest {
 		t.Errorf("the largest message arrives with %d bytes", n)

@@ -99,6 +99,9 @@ func (e endpoint) upgrade(w http.ResponseWriter, r *http.Request, environment st
 	}
 	c := newWSConn(e.ctx, ws, wire)
 	defer func() { _ = c.Close() }()
-	go keepalive(c.ctx, wire)
+	go func() {
+		keepalive(c.ctx, wire)
+		_ = c.Close() // a ping that cannot be sent is the end too
+	}()
 	e.h(e.ctx, c, environment, proto.WebSocketPeer(r.RemoteAddr))
 }

@@ -70,7 +70,7 @@ func (l *Listener) Serve(ctx context.Context, h Handler) error {
 	defer cancel()
 	defer context.AfterFunc(l.closed, cancel)()
 	l.server.Handler = endpoint{ctx, h}
-	err := l.server.Serve(wireListener{l.tcp})
+	err := l.server.Serve(wireListener{l.tcp, make(chan struct{}, maxConnections)})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

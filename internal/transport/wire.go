@@ -10,17 +10,26 @@ import (
 
 type wireKey struct{}
 
+// maxConnections are open at once; further ones wait in the kernel's queue. The
+// process needs descriptors for other things too.
+const maxConnections = 1024
+
 // wireListener accepts connections whose writes can be shared between the
 // WebSocket library, which answers pings, and our own frames.
-type wireListener struct{ *net.TCPListener }
+type wireListener struct {
+	*net.TCPListener
+	slots chan struct{}
+}
 
 // Accept implements net.Listener. TCP_NODELAY is on by default.
 func (l wireListener) Accept() (net.Conn, error) {
+	l.slots <- struct{}{}
 	c, err := l.AcceptTCP()
 	if err != nil {
+		<-l.slots
 		return nil, err
 	}
-	return &wireConn{TCPConn: c}, nil
+	return &wireConn{TCPConn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
 // wireConn is a TCP connection whose every write is whole: the two parties that
@@ -29,7 +38,14 @@ type wireConn struct {
 	*net.TCPConn
 	mu sync.Mutex // makes writes whole; a peer's slowness holds up only itself
 
-	broken atomic.Bool // nothing more can be read
+	broken  atomic.Bool // nothing more can be read
+	release func()      // frees the listener's slot
+}
+
+// Close implements net.Conn.
+func (c *wireConn) Close() error {
+	c.release()
+	return c.TCPConn.Close()
 }
 
 // Read implements net.Conn. The WebSocket library reports the end of a message

@@ -19,6 +19,10 @@ import (
 // pingEvery is how often the server pings, whatever comes back.
 const pingEvery = 30 * time.Second
 
+// maxFirst bounds the first message, which is there to say hello: what a stranger
+// can make us hold before.
+const maxFirst = 1 << 20
+
 // copyBelow is the size under which a frame is copied beside its neighbours, so
 // that many go out in one system call.
 const copyBelow = 32 << 10
@@ -32,11 +36,13 @@ type wsConn struct {
 	wire   *wireConn
 	in     []byte
 	out    []byte
+
+	greeted bool // the first message has been read
 }
 
 func newWSConn(ctx context.Context, ws *websocket.Conn, wire *wireConn) *wsConn {
 	ctx, cancel := context.WithCancel(ctx)
-	ws.SetReadLimit(proto.MaxRequest)
+	ws.SetReadLimit(maxFirst)
 	return &wsConn{ctx: ctx, cancel: cancel, ws: ws, wire: wire, in: make([]byte, proto.HeaderSize, 8<<10)}
 }
 
@@ -63,6 +69,10 @@ func (c *wsConn) ReadFrame() (proto.Frame, error) {
 		} else if err != nil {
 			return nil, ending(err)
 		}
+	}
+	if !c.greeted {
+		c.greeted = true
+		c.ws.SetReadLimit(proto.MaxRequest)
 	}
 	f := proto.Frame(c.in).Seal()
 	if kind == websocket.MessageText && !utf8.Valid(f.Body()) {
