@@ -106,7 +106,7 @@ func (c *conn) receive(f proto.Frame) *request {
 		c.fail(m.ID, err)
 		return nil
 	}
-	op.urgent = op.urgent || method.urgent
+	op.urgent = method.urgent
 	return &request{c: c, id: m.ID, op: op}
 }
 

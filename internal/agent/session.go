@@ -106,10 +106,18 @@ func (sess *session) end() {
 	sess.mu.Unlock()
 	for _, p := range all {
 		p.Abandon()
+		sess.server.retained.forget(p)
 	}
 	if sess.chosen && sess.server.opts.LastSession != nil {
 		sess.server.opts.LastSession(sess.id)
 	}
+}
+
+// over says whether the session has ended.
+func (sess *session) over() bool {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	return sess.ended
 }
 
 // notify sends a process's notifications to whoever is attached.
@@ -137,6 +145,9 @@ func (sess *session) start(spec process.Spec) (*process.Process, error) {
 		Notify:      sess.notify,
 		Closed: func(p *process.Process) {
 			sess.server.running.Add(-1)
+			if sess.over() {
+				return // nobody can ask for its output
+			}
 			sess.server.retained.add(p)
 			time.AfterFunc(opts.KeepClosed, func() { sess.forget(p) })
 		},

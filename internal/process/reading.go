@@ -83,7 +83,7 @@ func (p *Process) look(after, maxBytes uint64, bounded, wait bool) (Reading, <-c
 		maxBytes = ^uint64(0)
 	}
 	r := Reading{NextSeq: p.next, Exited: p.exited, ExitCode: p.exitCode, Closed: p.closed, Denied: p.denied}
-	r.Chunks, _ = p.ring.after(after, maxBytes)
+	r.Chunks = p.ring.after(after, maxBytes)
 	if n := len(r.Chunks); bounded && n > 0 {
 		r.NextSeq = r.Chunks[n-1].Seq + 1
 	}

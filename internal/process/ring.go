@@ -94,9 +94,8 @@ type Chunk struct {
 }
 
 // after copies the chunks with a greater seq, oldest first: all of them, or as
-// many as fit into maxBytes but at least one. It also tells whether any were
-// left over for lack of room.
-func (r *ring) after(seq uint64, maxBytes uint64) (out []Chunk, more bool) {
+// many as fit into maxBytes but at least one.
+func (r *ring) after(seq uint64, maxBytes uint64) []Chunk {
 	kept := r.chunks[r.first:]
 	skip, offset := 0, 0
 	for skip < len(kept) && kept[skip].seq <= seq {
@@ -110,14 +109,14 @@ func (r *ring) after(seq uint64, maxBytes uint64) (out []Chunk, more bool) {
 		n++
 	}
 	if n == 0 {
-		return nil, false
+		return nil
 	}
 	data := make([]byte, total)
 	r.copyOut(data, offset, len(data))
-	out = make([]Chunk, n)
+	out := make([]Chunk, n)
 	for i, c := range kept[:n] {
 		out[i] = Chunk{c.seq, c.stream, data[:c.size:c.size]}
 		data = data[c.size:]
 	}
-	return out, n < len(kept)
+	return out
 }
