@@ -86,4 +86,5 @@ func (s *Server) Close() {
 	for _, sess := range all {
 		sess.end()
 	}
+	process.Confiner().Sweep()
 }

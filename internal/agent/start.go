@@ -107,11 +107,6 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	if err != nil {
 		return nil, proto.BadParams("cwd URI `%s` is not valid on this exec-server host: %s", s.cwd, err)
 	}
-	// What cannot be enforced is refused, never run open.
-	if s.sandbox != nil && (s.sandbox.RestrictsFiles || s.sandbox.RestrictsNetwork) {
-		return nil, &proto.Error{Code: proto.CodeInvalidParams, Kind: "sandboxUnavailable",
-			Message: "per-command sandboxing is not available on this executor"}
-	}
 	if s.proxied {
 		return nil, proto.BadParams("invalid network proxy config: executor-local network proxies are not available on this executor")
 	}
@@ -123,6 +118,12 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	spec.Env = s.policy.Apply(opts.Env, s.spec.Env)
 	for _, pair := range s.meta {
 		spec.Env[pair[0]] = pair[1]
+	}
+	if spec.Confine, err = commandPolicy(s.sandbox, cwd, spec.Env); err != nil {
+		return nil, err
+	}
+	if spec.Confine == nil {
+		process.Confiner().Sweep()
 	}
 	p, err := c.session.Load().start(spec)
 	if err != nil {
