@@ -40,6 +40,9 @@ type Job struct {
 	// Guard says that commands must not get what the agent has over a usual
 	// container.
 	Guard bool
+	// Listen opens the command's proxy's sockets, if the policy leaves a way out to
+	// it: it runs on a thread whose loopback is the command's, before start.
+	Listen func() error
 	// Terminal is the number of the command's terminal in /dev/pts, or -1.
 	Terminal int
 }
@@ -112,7 +115,7 @@ func (c *Confiner) confined(job Job, held *Confinement, start func() error) erro
 func (c *Confiner) confine(job Job, held *Confinement) error {
 	p := job.Policy
 	if held.cell != nil {
-		if err := c.enter(held.cell, p.network); err != nil {
+		if err := c.enter(held.cell, job); err != nil {
 			return err
 		}
 		if job.Terminal >= 0 {
@@ -143,19 +146,24 @@ func (c *Confiner) confine(job Job, held *Confinement) error {
 
 // enter puts the calling thread, which must be the cell's, into the namespaces
 // of the processes that it starts.
-func (c *Confiner) enter(cell *cell, network bool) error {
+func (c *Confiner) enter(cell *cell, job Job) error {
 	if err := unix.Setns(cell.pidfd, unix.CLONE_NEWPID|unix.CLONE_NEWIPC); err != nil {
 		return fmt.Errorf("enter namespaces: %w", err)
 	}
-	if network {
-		return nil
-	}
-	dark, err := c.darkNetwork()
-	if err != nil {
-		return err
-	}
-	if err := unix.Setns(dark, unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("leave the network: %w", err)
+	switch job.Policy.network {
+	case noNetwork:
+		dark, err := c.darkNetwork()
+		if err != nil {
+			return err
+		}
+		if err := unix.Setns(dark, unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("leave the network: %w", err)
+		}
+	case proxied:
+		if err := ownNetwork(); err != nil {
+			return err
+		}
+		return job.Listen()
 	}
 	return nil
 }

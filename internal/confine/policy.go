@@ -18,13 +18,22 @@ const (
 	deny
 )
 
+// network is what a command has of it.
+type network int
+
+const (
+	allOfIt network = iota
+	noNetwork
+	// proxied is a loopback of the command's own, on which its proxy listens.
+	proxied
+)
+
 // Policy is a profile with its special paths resolved, for one command or one
 // file operation.
 type Policy struct {
 	// restricted is false if all files may be read and written.
 	restricted bool
-	// network is false if the profile takes the network away.
-	network bool
+	network    network
 	// paths holds the entries, by clean absolute path.
 	paths map[string]access
 	// skipped are the paths whose entries mean nothing while they are not there.
@@ -62,7 +71,10 @@ func (e *ForeignPath) Unwrap() error { return e.Err }
 
 // Resolve makes a profile concrete. Its errors are *ForeignPath.
 func Resolve(s *proto.Sandbox, ctx Context) (*Policy, error) {
-	p := &Policy{network: s.Network, paths: map[string]access{}, skipped: map[string]bool{}}
+	p := &Policy{paths: map[string]access{}, skipped: map[string]bool{}}
+	if !s.Network {
+		p.network = noNetwork
+	}
 	if s.HasCwd {
 		native, err := s.Cwd.Native()
 		if err != nil {
@@ -148,8 +160,19 @@ func (p *Policy) narrows() bool {
 	return p.paths["/"] != write || len(p.globs) > 0
 }
 
+// Proxy leaves the command only a way out that leads to its proxy, whatever the
+// profile says about the network.
+func (p *Policy) Proxy() {
+	p.network = proxied
+	if !p.restricted {
+		// A network of its own takes namespaces, which take mounts.
+		p.restricted = true
+		p.paths = map[string]access{"/": write}
+	}
+}
+
 // Unconfined says that the policy takes nothing away.
-func (p *Policy) Unconfined() bool { return !p.restricted && p.network }
+func (p *Policy) Unconfined() bool { return !p.restricted && p.network == allOfIt }
 
 // ReadsAll and WritesAll say whether all files may be read or written, so that
 // file work needs no confinement.

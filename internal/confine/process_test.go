@@ -1,10 +1,17 @@
 package confine_test
 
 import (
+	"errors"
+	"net"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/confine"
 	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
 )
@@ -148,3 +155,75 @@ func TestWhatCannotBeExecuted(t *testing.T) {
 		}
 	})
 }
+
+func TestTheOnlyWayOutIsTheProxy(t *testing.T) {
+	const script = `python3 - <<'E'
+import socket
+def t(name, f):
+    try: print(name, f() or "ok")
+    except OSError as e: print(name, e.strerror)
+import os
+t("proxy", lambda: socket.create_connection(("127.0.0.1", int(os.environ["PORT"]))).recv(9).decode())
+t("own", lambda: socket.socket().bind(("127.0.0.1", 0)))
+t("out", lambda: socket.create_connection(("192.0.2.1", 80)))
+t("outer", lambda: socket.create_connection(("127.0.0.1", int(os.environ["OUTER"]))))
+t("unix", lambda: socket.socket(socket.AF_UNIX))
+t("netlink", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW))
+t("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
+t("pair", lambda: [s.close() for s in socket.socketpair()] and None)
+E
+grep NSpid /proc/self/status | wc -w; (echo x >f && echo written) 2>/dev/null`
+	asEachUser(t, "true", func(p place) {
+		outer, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer outer.Close()
+		for name, s := range map[string]*proto.Sandbox{"read": p.files(readAll), "disabled": {Network: true}} {
+			policy, err := confine.Resolve(s, confine.Context{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			policy.Proxy()
+			env := map[string]string{"PATH": "/usr/bin:/bin", "OUTER": portOf(outer.Addr())}
+			var inner net.Listener
+			out, _, _ := p.start(nil, process.Spec{Argv: []string{"/bin/sh", "-c", script}, Cwd: p.dir, Env: env, Confine: policy, Listen: func() error {
+				// On this very thread, as listeners are where they were opened.
+				fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+				if err != nil {
+					return err
+				}
+				if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 5)); err != nil {
+					return err
+				}
+				f := os.NewFile(uintptr(fd), "")
+				defer f.Close()
+				if inner, err = net.FileListener(f); err != nil {
+					return err
+				}
+				env["PORT"] = portOf(inner.Addr())
+				go func() {
+					for {
+						c, err := inner.Accept()
+						if err != nil {
+							return
+						}
+						_, _ = c.Write([]byte("hello"))
+						_ = c.Close()
+					}
+				}()
+				return nil
+			}})
+			_ = inner.Close()
+			want := "proxy hello\nown ok\nout Network is unreachable\nouter Connection refused\nunix Operation not permitted\nnetlink Operation not permitted\nraw Operation not permitted\npair ok\n2\n"
+			if name == "disabled" {
+				want += "written\n"
+			}
+			if out != want {
+				t.Errorf("%s: %s, want %s", name, out, want)
+			}
+		}
+	})
+}
+
+func portOf(a net.Addr) string { return strconv.Itoa(a.(*net.TCPAddr).Port) }

@@ -50,6 +50,16 @@ func networkFilter() filter {
 	return f
 }
 
+// proxiedFilter is for commands that have a loopback of their own: Internet
+// sockets and pairs, since others could lead out of it.
+func proxiedFilter() filter {
+	f := filter{}
+	f.refuse(unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_IO_URING_SETUP)
+	f[unix.SYS_SOCKET] = reply{what: refused, families: []uint32{unix.AF_INET, unix.AF_INET6}, others: true}
+	f[unix.SYS_SOCKETPAIR] = reply{what: refused, families: []uint32{unix.AF_UNIX}, others: true}
+	return f
+}
+
 // filesFilter is for commands with the network but not all files.
 func filesFilter() filter {
 	f := filter{}
@@ -139,11 +149,8 @@ func (p program) install() error {
 var programs = sync.OnceValue(func() map[purpose]program {
 	all := map[purpose]program{}
 	for _, guard := range []bool{false, true} {
-		for _, network := range []bool{false, true} {
-			f := networkFilter()
-			if network {
-				f = filesFilter()
-			}
+		for network, filter := range map[network]func() filter{allOfIt: filesFilter, noNetwork: networkFilter, proxied: proxiedFilter} {
+			f := filter()
 			if guard {
 				maps.Copy(f, guardFilter())
 			}
@@ -154,4 +161,7 @@ var programs = sync.OnceValue(func() map[purpose]program {
 })
 
 // purpose is what a command's filter depends on.
-type purpose struct{ guard, network bool }
+type purpose struct {
+	guard   bool
+	network network
+}

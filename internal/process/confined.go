@@ -39,7 +39,7 @@ func (c *child) startConfined(spec *Spec, cwd string, output int, start func(cwd
 		}
 		terminal = n
 	}
-	job := confine.Job{Policy: spec.Confine, Assume: spec.Identity.Assume, Guard: spec.Identity.guarded(), Terminal: terminal}
+	job := confine.Job{Policy: spec.Confine, Assume: spec.Identity.Assume, Guard: spec.Identity.guarded(), Listen: spec.Listen, Terminal: terminal}
 	var failed error // of the start itself
 	confinement, err := Confiner().Start(job, func() error {
 		failed = start(usableDir(cwd, "/"))

@@ -35,6 +35,8 @@ type Spec struct {
 	// Confine is what the command may use beyond its identity's rights; nil if
 	// it is not confined.
 	Confine *confine.Policy
+	// Listen is confine.Job's.
+	Listen func() error
 	// SignalCodes gives 128+N for a signal N on a terminal too, where the
 	// protocol says 1.
 	SignalCodes bool
