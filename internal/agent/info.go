@@ -25,7 +25,7 @@ var capabilities = []struct {
 	{"credentialMasking", false},
 	{"credentialMaskingCustomProviders", false},
 	{"capabilityDiscoverySandbox", false},
-	{"fsWatchMissing", false},
+	{"fsWatchMissing", true},
 	{"capabilityDiscoveryV2", false},
 	{"environmentConfigRead", false},
 	{"httpHeaderEnvVars", false},

@@ -231,6 +231,23 @@ func (p *Params) OptURI(name string) (u URI, ok bool) {
 	return p.uri(v), v.Kind == String
 }
 
+// URIs reads v as a list of file URIs.
+func (p *Params) URIs(v Value) []URI {
+	if v.Kind != Array {
+		if v.Kind != Absent {
+			p.fail("invalid type: %s, expected a sequence", kindName(v))
+		}
+		return nil
+	}
+	list := make([]URI, v.Len())
+	for i := range list {
+		if list[i] = p.uri(v.At(i)); p.err != nil {
+			return nil
+		}
+	}
+	return list
+}
+
 func (p *Params) uri(v Value) URI {
 	s := p.Text(v)
 	if v.Kind != String {
