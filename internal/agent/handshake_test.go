@@ -33,6 +33,8 @@ var valid = map[string]struct{ params, family string }{
 	"fs/remove":          {`{"path":"file:///x"}`, "filesystem"},
 	"fs/watchMissing":    {`{"watchId":1,"missing":[]}`, "filesystem"},
 	"fs/copy":            {`{"sourcePath":"file:///x","destinationPath":"file:///y","recursive":false}`, "filesystem"},
+
+	"capabilityRoots/discoverV1": {`{"roots":[]}`, "capability discovery"},
 }
 
 func TestEveryMethodIsKnown(t *testing.T) {

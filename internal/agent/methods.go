@@ -31,6 +31,8 @@ var methods = map[string]method{
 
 	"fs/watchMissing": {family: "filesystem", decode: decodeWatchMissing},
 
+	"capabilityRoots/discoverV1": {family: "capability discovery", decode: decodeDiscover},
+
 	"process/resize":     {family: "exec", decode: decodeResize, urgent: true, extension: true},
 	"process/closeStdin": {family: "exec", decode: decodeCloseStdin, extension: true},
 }
