@@ -6,6 +6,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/fs"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/watch"
 )
 
 // conn is one connection from a harness.
@@ -15,6 +16,7 @@ type conn struct {
 	in     proto.Conn
 	out    *outbox
 	files  *fs.Files
+	watch  watch.Slot
 	lanes  scheduler
 	gone   chan struct{} // closed when the connection has ended
 
@@ -47,6 +49,7 @@ func (c *conn) serve() {
 	c.out.close()
 	close(c.gone)
 	c.files.Close()
+	c.watch.Close()
 	if sess := c.session.Load(); sess != nil {
 		c.server.detach(sess)
 	} else if id := c.hello.SessionID; id != "" {

@@ -29,6 +29,10 @@ var methods = map[string]method{
 	"process/signal":     {family: "exec", decode: decodeSignal, urgent: true},
 	"process/terminate":  {family: "exec", decode: decodeTerminate, urgent: true},
 
+	"fs/watchMissing": {family: "filesystem", decode: decodeWatchMissing},
+
+	"capabilityRoots/discoverV1": {family: "capability discovery", decode: decodeDiscover},
+
 	"process/resize":     {family: "exec", decode: decodeResize, urgent: true, extension: true},
 	"process/closeStdin": {family: "exec", decode: decodeCloseStdin, extension: true},
 }

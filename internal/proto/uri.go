@@ -10,6 +10,7 @@ import (
 type URI struct {
 	path    string // native, absolute and clean; "" if of another system
 	foreign string // the URI as given, if it is of another system
+	given   string // as given and normalised, if that is not how we write it
 }
 
 // FileURI returns the URI of a native absolute path.
@@ -38,17 +39,7 @@ func AppendURI(dst []byte, path string) []byte {
 }
 
 func appendPathURI(dst []byte, path string) []byte {
-	const upper = "0123456789ABCDEF"
-	dst = append(dst, "file://"...)
-	for i := range len(path) {
-		c := path[i]
-		if c <= 0x20 || c >= 0x7f || strings.IndexByte("\"#%<>?`{}\\", c) >= 0 {
-			dst = append(dst, '%', upper[c>>4], upper[c&15])
-		} else {
-			dst = append(dst, c)
-		}
-	}
-	return dst
+	return appendEscaped(append(dst, "file://"...), path, mustEscape)
 }
 
 // ParseURI reads a file URI by the rules that browsers have for URLs.
@@ -94,7 +85,11 @@ func ParseURI(text string) (URI, error) {
 	if first, _, _ := strings.Cut(clean[1:], "/"); isDrive(first) {
 		return URI{foreign: s}, nil
 	}
-	return URI{path: clean}, nil
+	u := URI{path: clean}
+	if given := givenURI(rest); given != u.String() {
+		u.given = given
+	}
+	return u, nil
 }
 
 func isScheme(s string) bool {
