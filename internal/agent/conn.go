@@ -20,6 +20,7 @@ type conn struct {
 	lanes  scheduler
 	gone   chan struct{} // closed when the connection has ended
 
+	dropped     atomic.Bool             // nothing that it asks for is begun any more
 	session     atomic.Pointer[session] // nil before initialize
 	initialized atomic.Bool
 }
@@ -39,14 +40,14 @@ func newConn(s *Server, pc proto.Conn, hello proto.Hello) *conn {
 }
 
 func (c *conn) serve() {
-	for {
+	for !c.dropped.Load() { // more may have been read than was worked on
 		f, err := c.in.ReadFrame()
 		if err != nil {
 			break
 		}
 		c.lanes.take(f)
 	}
-	c.out.close()
+	c.end()
 	close(c.gone)
 	c.files.Close()
 	c.watch.Close()
@@ -58,7 +59,10 @@ func (c *conn) serve() {
 }
 
 // end drops the connection without a word.
-func (c *conn) end() { c.out.close() }
+func (c *conn) end() {
+	c.dropped.Store(true)
+	c.out.close()
+}
 
 // request is a message that has been decoded and may be carried out.
 type request struct {
