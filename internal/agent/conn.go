@@ -17,6 +17,7 @@ type conn struct {
 	files  *fs.Files
 	lanes  scheduler
 	gone   chan struct{} // closed when the connection has ended
+	asked  questions
 
 	session     atomic.Pointer[session] // nil before initialize
 	initialized atomic.Bool
@@ -85,6 +86,8 @@ func (c *conn) receive(f proto.Frame) *request {
 	switch {
 	case m.Kind == proto.Notification && m.Method == "initialized" && c.session.Load() != nil:
 		c.initialized.Store(true)
+		return nil
+	case m.Kind == proto.Answer && c.asked.answered(m):
 		return nil
 	case m.Kind != proto.Request: // nothing else is expected
 		c.end()

@@ -44,6 +44,10 @@ type Server struct {
 
 	retained retainer
 
+	// startHelper starts the helper program in a mode, with descriptors that it
+	// inherits beside its line to the agent.
+	startHelper func(mode string, files []int) (helper, error)
+
 	mu       sync.Mutex // guards sessions and each session's conn and timer
 	sessions map[string]*session
 }

@@ -127,8 +127,9 @@ func (sess *session) notify(frames []byte) {
 	}
 }
 
-// start runs a command under an id that must be free.
-func (sess *session) start(spec process.Spec) (*process.Process, error) {
+// start runs a command under an id that must be free, with the proxy that it
+// needs; plan may be nil.
+func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process, error) {
 	sess.mu.Lock()
 	_, taken := sess.processes[spec.ID]
 	if !taken {
@@ -139,11 +140,17 @@ func (sess *session) start(spec process.Spec) (*process.Process, error) {
 		return nil, proto.Invalid("process %s already exists", spec.ID)
 	}
 	opts := &sess.server.opts
+	proxy, err := plan.begin(sess, &spec)
+	if err != nil {
+		sess.free(spec.ID)
+		return nil, err
+	}
 	p, err := sess.server.startProcess(spec, process.Options{
 		OutputBytes: opts.OutputBytes,
 		OOMScoreAdj: opts.OOMScoreAdj,
 		Notify:      sess.notify,
 		Closed: func(p *process.Process) {
+			proxy.stop()
 			sess.server.running.Add(-1)
 			if sess.over() {
 				return // nobody can ask for its output
@@ -157,6 +164,7 @@ func (sess *session) start(spec process.Spec) (*process.Process, error) {
 	switch {
 	case err != nil || ended:
 		delete(sess.processes, spec.ID)
+		proxy.stop()
 	default:
 		sess.processes[spec.ID] = p
 	}
@@ -167,6 +175,13 @@ func (sess *session) start(spec process.Spec) (*process.Process, error) {
 		return nil, proto.Invalid("session has ended")
 	}
 	return p, err
+}
+
+// free gives the id of a start that failed back.
+func (sess *session) free(id string) {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	delete(sess.processes, id)
 }
 
 // startProcess starts a process, if not too many run.

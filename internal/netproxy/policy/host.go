@@ -30,7 +30,7 @@ func ParseHost(s string) (h Host, ok bool) {
 	if addr, err := netip.ParseAddr(name); err == nil {
 		return Host{name: addr.String(), addr: addr}, addr.Zone() == ""
 	}
-	if name[0] == '.' || strings.Contains(name, "..") {
+	if name[0] == '.' || strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
 		return Host{}, false
 	}
 	for i := range len(name) {

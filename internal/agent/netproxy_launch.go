@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/exec-server/exec-server/internal/netproxy/policy"
+	"github.com/exec-server/exec-server/internal/process"
+	"github.com/exec-server/exec-server/internal/proto"
+)
+
+// helper is a process of the helper program, and the line to it.
+type helper interface {
+	proto.Conn // Close ends the process, and does not wait for it
+}
+
+// maxQuestions of one command wait for answers at once; more are not asked.
+const maxQuestions = 64
+
+// commandProxy is the proxy process of one command.
+type commandProxy struct {
+	helper  helper
+	sess    *session
+	process string
+	asks    *proxyParams
+	waiting atomic.Int32  // questions
+	writing chan struct{} // holds one token, for who writes to the helper
+}
+
+// launch starts the process that serves the sockets, which are closed here
+// either way. It ends with stop, and by itself with the agent.
+func (p *proxyPlan) launch(sess *session, process string, s *proxySockets) (*commandProxy, error) {
+	h, err := sess.server.startHelper("proxy", s.files)
+	s.close()
+	if err == nil {
+		err = h.WriteFrames(p.config.Frame())
+		if err != nil {
+			_ = h.Close()
+		}
+	}
+	if err != nil {
+		return nil, &proto.Error{Code: proto.CodeInternal, Kind: "spawnFailed", Message: "start the network proxy: " + err.Error()}
+	}
+	c := &commandProxy{helper: h, sess: sess, process: process, asks: p.asks, writing: make(chan struct{}, 1)}
+	go c.serve()
+	return c, nil
+}
+
+// stop ends the process. It may be called more than once, and on nil.
+func (c *commandProxy) stop() {
+	if c != nil {
+		_ = c.helper.Close()
+	}
+}
+
+// serve passes on what the process says. One that says what it should not is
+// ended, and its command is without a way out.
+func (c *commandProxy) serve() {
+	defer c.stop()
+	for {
+		f, err := c.helper.ReadFrame()
+		if err != nil || c.receive(f) != nil {
+			return
+		}
+	}
+}
+
+var errUnexpected = errors.New("unexpected message from a network proxy")
+
+func (c *commandProxy) receive(f proto.Frame) error {
+	m, err := proto.ParseMessage(f.Body())
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.Kind == proto.Notification && m.Method == "decision":
+		d, err := policy.ParseDecision(m.Params)
+		if err != nil {
+			return err
+		}
+		c.sess.notify(decisionFrame(c.process, &d, time.Now()))
+		return nil
+	case m.Kind == proto.Request && m.Method == "ask" && c.asks != nil:
+		t, err := policy.ParseQuestion(m.Params)
+		if err != nil {
+			return err
+		}
+		id := m.ID.Clone()
+		if c.waiting.Add(1) > maxQuestions {
+			c.answer(id, policy.NoAnswer)
+			return nil
+		}
+		go func() { c.answer(id, c.sess.ask(c.process, &t, c.asks.patience())) }()
+		return nil
+	}
+	return errUnexpected
+}
+
+func (c *commandProxy) answer(id proto.Value, a policy.Answer) {
+	defer c.waiting.Add(-1)
+	c.writing <- struct{}{}
+	defer func() { <-c.writing }()
+	_ = c.helper.WriteFrames(proto.ResultFrame(id, a))
+}
+
+// decisionFrame is the notification about a decision.
+func decisionFrame(process string, d *policy.Decision, at time.Time) proto.Frame {
+	f := append(proto.NewFrame(512), `{"method":"network/policyDecision","params":{"processId":`...)
+	f = append(proto.AppendString(f, process), `,"timestamp":"`...)
+	f = append(at.UTC().AppendFormat(f, "2006-01-02T15:04:05.000Z"), `",`...)
+	f = append(d.AppendMembers(f), "}}"...)
+	return proto.Frame(f).Seal()
+}
+
+// begin starts what the plan wants beside a command, and makes the command's
+// environment lead there. The sockets are on the caller's own loopback.
+func (p *proxyPlan) begin(sess *session, spec *process.Spec) (*commandProxy, error) {
+	if p == nil {
+		return nil, nil
+	}
+	s, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	p.announce(spec.Env, &s)
+	return p.launch(sess, spec.ID, &s)
+}
