@@ -79,7 +79,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.URL.Host, r.Host, r.URL.User = authority, authority, nil
 	to.upstream, _ = h.p.upstream(r.URL)
-	w.Header()["Content-Type"] = nil // nothing is guessed where the origin says nothing
+	_ = http.NewResponseController(w).EnableFullDuplex() // an answer may begin before its request has ended
+	w.Header()["Content-Type"] = nil                     // nothing is guessed where the origin says nothing
 	h.forwarder.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routeKey{}, to)))
 }
 
@@ -121,6 +122,7 @@ func rewrite(r *httputil.ProxyRequest) {
 			r.Out.Header[name] = v
 		}
 	}
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // the library drops what it cannot parse
 	if r.In.RequestURI == "*" {
 		r.Out.URL = &url.URL{Scheme: r.Out.URL.Scheme, Host: r.Out.URL.Host, Opaque: "*"}
 	}
