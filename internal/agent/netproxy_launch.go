@@ -10,9 +10,14 @@ import (
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
-// helper is a process of the helper program, and the line to it.
-type helper interface {
-	proto.Conn // Close ends the process, and does not wait for it
+// proxyLink is our end of the line to a proxy process.
+type proxyLink interface {
+	ReadFrame() (proto.Frame, error)
+	WriteFrames(frames []byte) error
+	// hangUp has ReadFrame return; it may be called at any time, repeatedly.
+	hangUp()
+	// end kills the process and waits for its end. It is called once.
+	end()
 }
 
 // maxQuestions of one command wait for answers at once; more are not asked.
@@ -20,47 +25,49 @@ const maxQuestions = 64
 
 // commandProxy is the proxy process of one command.
 type commandProxy struct {
-	helper  helper
+	link    proxyLink
 	sess    *session
 	process string
 	asks    *proxyParams
+	stopped atomic.Bool
 	waiting atomic.Int32  // questions
-	writing chan struct{} // holds one token, for who writes to the helper
+	writing chan struct{} // holds a token while somebody writes to the process
 }
 
 // launch starts the process that serves the sockets, which are closed here
 // either way. It ends with stop, and by itself with the agent.
 func (p *proxyPlan) launch(sess *session, process string, s *proxySockets) (*commandProxy, error) {
-	h, err := sess.server.startHelper("proxy", s.files)
+	link, err := sess.server.startProxy(s.files)
 	s.close()
 	if err == nil {
-		err = h.WriteFrames(p.config.Frame())
-		if err != nil {
-			_ = h.Close()
+		if err = link.WriteFrames(p.config.Frame()); err != nil {
+			link.end()
 		}
 	}
 	if err != nil {
-		return nil, &proto.Error{Code: proto.CodeInternal, Kind: "spawnFailed", Message: "start the network proxy: " + err.Error()}
+		return nil, &proto.Error{Code: proto.CodeInternal, Kind: "spawnFailed", Message: "network proxy: " + err.Error()}
 	}
-	c := &commandProxy{helper: h, sess: sess, process: process, asks: p.asks, writing: make(chan struct{}, 1)}
+	c := &commandProxy{link: link, sess: sess, process: process, asks: p.asks, writing: make(chan struct{}, 1)}
 	go c.serve()
 	return c, nil
 }
 
-// stop ends the process. It may be called more than once, and on nil.
+// stop has the process end, of which nothing is passed on any more. It may be
+// called more than once, and on nil.
 func (c *commandProxy) stop() {
 	if c != nil {
-		_ = c.helper.Close()
+		c.stopped.Store(true)
+		c.link.hangUp()
 	}
 }
 
 // serve passes on what the process says. One that says what it should not is
 // ended, and its command is without a way out.
 func (c *commandProxy) serve() {
-	defer c.stop()
+	defer c.link.end()
 	for {
-		f, err := c.helper.ReadFrame()
-		if err != nil || c.receive(f) != nil {
+		f, err := c.link.ReadFrame()
+		if err != nil || c.stopped.Load() || c.receive(f) != nil {
 			return
 		}
 	}
@@ -101,7 +108,7 @@ func (c *commandProxy) answer(id proto.Value, a policy.Answer) {
 	defer c.waiting.Add(-1)
 	c.writing <- struct{}{}
 	defer func() { <-c.writing }()
-	_ = c.helper.WriteFrames(proto.ResultFrame(id, a))
+	_ = c.link.WriteFrames(proto.ResultFrame(id, a))
 }
 
 // decisionFrame is the notification about a decision.

@@ -44,9 +44,9 @@ type Server struct {
 
 	retained retainer
 
-	// startHelper starts the helper program in a mode, with descriptors that it
-	// inherits beside its line to the agent.
-	startHelper func(mode string, files []int) (helper, error)
+	// startProxy starts the process of a command's proxy, with the sockets that
+	// it serves. They stay the caller's.
+	startProxy func(files []int) (proxyLink, error)
 
 	mu       sync.Mutex // guards sessions and each session's conn and timer
 	sessions map[string]*session

@@ -101,8 +101,6 @@ func TestStartRefusesBadParams(t *testing.T) {
 		{"sandbox", offline, "-32602 per-command sandboxing is not available on this executor [sandboxUnavailable]"},
 		{"sandbox", `{}`, "-32602 missing field `windowsSandboxLevel`"},
 		{"sandbox", `{"windowsSandboxLevel":"disabled"}`, "-32602 missing field `permissions`"},
-		{"networkProxy", `{}`, "-32602 invalid network proxy config: executor-local network proxies are not available on this executor"},
-		{"networkProxy", `5`, "-32602 invalid network proxy config: executor-local network proxies are not available on this executor"},
 		{"managedNetwork", `{"transparentTcp":true}`, "-32602 transparent TCP requires an executor-local managed proxy"},
 		// Failures of the start itself.
 		{"argv", `["no-such-program"]`, "-32603 No such file or directory (os error 2) [spawnNotFound]"},
