@@ -16,6 +16,7 @@ type conn struct {
 	out    *outbox
 	files  *fs.Files
 	lanes  scheduler
+	http   httpHelper
 	gone   chan struct{} // closed when the connection has ended
 	asked  questions
 
@@ -47,6 +48,7 @@ func (c *conn) serve() {
 	}
 	c.out.close()
 	close(c.gone)
+	c.http.end()
 	c.files.Close()
 	if sess := c.session.Load(); sess != nil {
 		c.server.detach(sess)

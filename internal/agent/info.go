@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/exec-server/exec-server/internal/proto"
@@ -34,6 +35,9 @@ var capabilities = []struct {
 	{"shellSnapshotV2", false},
 	{"windowsMxc", false},
 }
+
+// helped are the flags of what the helper program does.
+var helped = []string{"httpHeaderEnvVars"}
 
 // info is the result of environment/info.
 func (s *Server) info() proto.JSON {
@@ -68,7 +72,8 @@ func (s *Server) info() proto.JSON {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = proto.AppendBool(append(proto.AppendString(b, c.name), ':'), c.on)
+		on := c.on || o.Helper != "" && slices.Contains(helped, c.name)
+		b = proto.AppendBool(append(proto.AppendString(b, c.name), ':'), on)
 	}
 	return append(b, "}}"...)
 }

@@ -28,6 +28,7 @@ var methods = map[string]method{
 	"process/write":      {family: "exec", decode: decodeWrite},
 	"process/signal":     {family: "exec", decode: decodeSignal, urgent: true},
 	"process/terminate":  {family: "exec", decode: decodeTerminate, urgent: true},
+	"http/request":       {family: "http", decode: decodeHTTP},
 
 	"process/resize":     {family: "exec", decode: decodeResize, urgent: true, extension: true},
 	"process/closeStdin": {family: "exec", decode: decodeCloseStdin, extension: true},

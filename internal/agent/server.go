@@ -30,6 +30,10 @@ type Options struct {
 	// MaxProcesses may run at once, and MaxConnections be there; 0 is no limit.
 	// Each takes a thread, and a program that gets no thread ends.
 	MaxProcesses, MaxConnections int
+	// Helper is the program for what the agent does not do itself: a path, also
+	// of the form /proc/self/fd/N. Without it http/request,
+	// environmentConfig/read and capabilities/discoverV2 fail.
+	Helper string
 	// LastSession is called when a session that was opened under an id of the
 	// gateway's choosing is gone, or was never opened.
 	LastSession func(id string)
