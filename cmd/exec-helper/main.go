@@ -13,7 +13,8 @@ import (
 // modes are what the helper can do. A mode may be given further descriptors,
 // from 4 up: see agent.Server.startHelper.
 var modes = map[string]func() error{
-	"http": func() error { return helper.Serve(helper.HTTP()) },
+	"http":  func() error { return helper.Serve(helper.HTTP()) },
+	"proxy": serveProxy,
 }
 
 func main() {

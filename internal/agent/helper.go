@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/exec-server/exec-server/internal/netproxy/policy"
 	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
 )
@@ -55,7 +56,11 @@ func (s *Server) startHelper(mode string, more ...int) (*helperLink, error) {
 		s.running.Add(-1)
 		return nil, err
 	}
-	in := proto.NewStreamConn(&socket{fd: pair[0]}, maxHelperMessage)
+	limit := maxHelperMessage
+	if mode == proxyMode {
+		limit = policy.MaxMessage
+	}
+	in := proto.NewStreamConn(&socket{fd: pair[0]}, limit)
 	return &helperLink{server: s, program: program, in: in, out: newOutbox(in)}, nil
 }
 

@@ -20,6 +20,24 @@ type proxyLink interface {
 	end()
 }
 
+// proxyMode is the helper program's mode in which it is a proxy.
+const proxyMode = "proxy"
+
+// proxyHelper is the helper program as a proxy process.
+type proxyHelper struct{ *helperLink }
+
+func (p proxyHelper) ReadFrame() (proto.Frame, error) { return p.in.ReadFrame() }
+
+func (p proxyHelper) WriteFrames(frames []byte) error { return p.in.WriteFrames(frames) }
+
+func (s *Server) startProxyHelper(files []int) (proxyLink, error) {
+	l, err := s.startHelper(proxyMode, files...)
+	if err != nil {
+		return nil, err
+	}
+	return proxyHelper{l}, nil
+}
+
 // maxQuestions of one command wait for answers at once; more are not asked.
 const maxQuestions = 64
 

@@ -67,7 +67,9 @@ func New(opts Options) *Server {
 	if opts.OutputBytes <= 0 {
 		opts.OutputBytes = 1 << 20
 	}
-	return &Server{opts: opts, sessions: make(map[string]*session)}
+	s := &Server{opts: opts, sessions: make(map[string]*session)}
+	s.startProxy = s.startProxyHelper
+	return s
 }
 
 // Serve serves one connection until either side ends it, and closes it. The
