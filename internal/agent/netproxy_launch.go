@@ -48,7 +48,7 @@ type commandProxy struct {
 	process string
 	asks    *proxyParams
 	stopped atomic.Bool
-	waiting atomic.Int32  // questions
+	waiting atomic.Int32  // questions; added to by serve alone
 	writing chan struct{} // holds a token while somebody writes to the process
 }
 
@@ -98,35 +98,42 @@ func (c *commandProxy) receive(f proto.Frame) error {
 	if err != nil {
 		return err
 	}
+	if m.Kind != proto.Request {
+		return errUnexpected
+	}
+	id := m.ID.Clone()
 	switch {
-	case m.Kind == proto.Notification && m.Method == "decision":
+	case m.Method == "decision":
 		d, err := policy.ParseDecision(m.Params)
 		if err != nil {
 			return err
 		}
 		c.sess.notify(decisionFrame(c.process, &d, time.Now()))
+		c.answer(id, proto.Empty{})
 		return nil
-	case m.Kind == proto.Request && m.Method == "ask" && c.asks != nil:
+	case m.Method == "ask" && c.asks != nil:
 		t, err := policy.ParseQuestion(m.Params)
 		if err != nil {
 			return err
 		}
-		id := m.ID.Clone()
-		if c.waiting.Add(1) > maxQuestions {
+		if c.waiting.Load() >= maxQuestions {
 			c.answer(id, policy.NoAnswer)
 			return nil
 		}
-		go func() { c.answer(id, c.sess.ask(c.process, &t, c.asks.patience())) }()
+		c.waiting.Add(1)
+		go func() {
+			defer c.waiting.Add(-1)
+			c.answer(id, c.sess.ask(c.process, &t, c.asks.patience()))
+		}()
 		return nil
 	}
 	return errUnexpected
 }
 
-func (c *commandProxy) answer(id proto.Value, a policy.Answer) {
-	defer c.waiting.Add(-1)
+func (c *commandProxy) answer(id proto.Value, r proto.Result) {
 	c.writing <- struct{}{}
 	defer func() { <-c.writing }()
-	_ = c.link.WriteFrames(proto.ResultFrame(id, a))
+	_ = c.link.WriteFrames(proto.ResultFrame(id, r))
 }
 
 // decisionFrame is the notification about a decision.

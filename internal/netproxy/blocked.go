@@ -30,7 +30,7 @@ func explain(reason string) (message, header string) {
 // text, others in JSON.
 func blocked(w http.ResponseWriter, d *policy.Decision) {
 	message, header := explain(d.Reason)
-	w.Header().Set("X-Proxy-Error", header)
+	w.Header()["x-proxy-error"] = []string{header} // as the reference writes it
 	if d.Protocol == policy.Connect {
 		text(w, http.StatusForbidden, message)
 		return

@@ -27,7 +27,7 @@ func Run(agent proto.Conn, file func(n int) *os.File) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	l := &link{agent: agent, pending: make(map[uint64]chan policy.Answer)}
+	l := &link{agent: agent, gone: make(chan struct{}), pending: make(map[uint64]chan policy.Answer)}
 	var ask func(context.Context, policy.Target) policy.Answer
 	if config.Ask {
 		ask = l.ask
@@ -106,6 +106,7 @@ func listener(f *os.File) (net.Listener, error) {
 // link is a proxy process's line to the agent.
 type link struct {
 	agent proto.Conn
+	gone  chan struct{} // closed when nothing comes from the agent any more
 
 	writing sync.Mutex // orders writes to the agent
 
@@ -120,12 +121,18 @@ func (l *link) send(f proto.Frame) error {
 	return l.agent.WriteFrames(f)
 }
 
-// report does not fail: without an agent the process is about to end.
-func (l *link) report(d *policy.Decision) { _ = l.send(d.Frame()) }
+// report returns when the agent has told the client. Without an agent the process
+// is about to end.
+func (l *link) report(d *policy.Decision) { l.request(context.Background(), d.Frame) }
 
 // ask puts a question to the agent, which sees to it that every question has an
 // answer in time.
 func (l *link) ask(ctx context.Context, t policy.Target) policy.Answer {
+	return l.request(ctx, func(id uint64) proto.Frame { return policy.QuestionFrame(id, &t) })
+}
+
+// request sends a request to the agent and waits for the answer.
+func (l *link) request(ctx context.Context, frame func(id uint64) proto.Frame) policy.Answer {
 	answer := make(chan policy.Answer, 1)
 	l.mu.Lock()
 	l.last++
@@ -137,19 +144,21 @@ func (l *link) ask(ctx context.Context, t policy.Target) policy.Answer {
 		delete(l.pending, id)
 		l.mu.Unlock()
 	}()
-	if l.send(policy.QuestionFrame(id, &t)) != nil {
+	if l.send(frame(id)) != nil {
 		return policy.NoAnswer
 	}
 	select {
 	case a := <-answer:
 		return a
 	case <-ctx.Done():
-		return policy.NoAnswer
+	case <-l.gone:
 	}
+	return policy.NoAnswer
 }
 
 // answers passes the agent's answers on until its end closes or ctx ends.
 func (l *link) answers(ctx context.Context) error {
+	defer close(l.gone)
 	defer context.AfterFunc(ctx, func() { _ = l.agent.Close() })()
 	for {
 		f, err := l.agent.ReadFrame()

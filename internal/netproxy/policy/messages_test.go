@@ -37,7 +37,7 @@ func TestDecisionsArrive(t *testing.T) {
 		Target: Target{Protocol: HTTP, Host: "a.example", Port: 65535}, Scope: "domain", Verdict: "ask", Source: "decider",
 		Reason: "be\"cause", Method: "GET", Client: "127.0.0.1:1", Override: true,
 	}
-	if got, err := ParseDecision(params(t, want.Frame())); err != nil || got != want {
+	if got, err := ParseDecision(params(t, want.Frame(1))); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, spoil := range []func(*Decision){
@@ -46,7 +46,7 @@ func TestDecisionsArrive(t *testing.T) {
 	} {
 		d := want
 		spoil(&d)
-		if _, err := ParseDecision(params(t, d.Frame())); err == nil {
+		if _, err := ParseDecision(params(t, d.Frame(1))); err == nil {
 			t.Errorf("%+v is taken", d)
 		}
 	}
@@ -89,7 +89,7 @@ func TestAnswers(t *testing.T) {
 // What a proxy process sends is not trusted.
 func FuzzMessages(f *testing.F) {
 	d := Decision{Target: Target{Protocol: HTTP, Host: "a"}, Scope: "domain", Verdict: "deny", Source: "decider"}
-	f.Add([]byte(d.Frame().Body()))
+	f.Add([]byte(d.Frame(1).Body()))
 	f.Add([]byte(QuestionFrame(1, &d.Target).Body()))
 	f.Add([]byte((&Config{Bridges: []uint16{1}}).Frame().Body()))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -100,7 +100,7 @@ func FuzzMessages(f *testing.F) {
 		}
 		_ = ParseAnswer(m.Result)
 		if d, err := ParseDecision(m.Params); err == nil {
-			again, err := ParseDecision(params(t, d.Frame()))
+			again, err := ParseDecision(params(t, d.Frame(1)))
 			if err != nil || again.Port != d.Port {
 				t.Fatalf("%+v comes back as %+v, %v", d, again, err)
 			}

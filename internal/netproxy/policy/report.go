@@ -77,13 +77,15 @@ func (t *Target) AppendTarget(b []byte) []byte {
 	return proto.AppendUint(append(b, `,"port":`...), uint64(t.Port))
 }
 
-// Frame is a decision as the message of a proxy process.
-func (d *Decision) Frame() proto.Frame {
-	f := d.AppendMembers(append(proto.NewFrame(512), `{"method":"decision","params":{`...))
+// Frame is a decision as the request of a proxy process, which waits for the
+// answer: what was decided is told before the command can notice it.
+func (d *Decision) Frame(id uint64) proto.Frame {
+	f := proto.AppendUint(append(proto.NewFrame(512), `{"id":`...), id)
+	f = d.AppendMembers(append(f, `,"method":"decision","params":{`...))
 	return proto.Frame(append(f, "}}"...)).Seal()
 }
 
-// ParseDecision reads the params of such a message.
+// ParseDecision reads the params of such a request.
 func ParseDecision(params proto.Value) (Decision, error) {
 	p := proto.ParamsOf(params, "Decision")
 	d := Decision{Target: target(p), Scope: p.String("scope"), Verdict: p.String("decision"), Source: p.String("source"),
@@ -105,14 +107,14 @@ func target(p *proto.Params) Target {
 	return t
 }
 
-// QuestionFrame is the message with which a proxy process asks about a target.
+// QuestionFrame is the request with which a proxy process asks about a target.
 func QuestionFrame(id uint64, t *Target) proto.Frame {
 	f := proto.AppendUint(append(proto.NewFrame(256), `{"id":`...), id)
 	f = t.AppendTarget(append(f, `,"method":"ask","params":{`...))
 	return proto.Frame(append(f, "}}"...)).Seal()
 }
 
-// ParseQuestion reads the params of such a message.
+// ParseQuestion reads the params of such a request.
 func ParseQuestion(params proto.Value) (Target, error) {
 	p := proto.ParamsOf(params, "Question")
 	t := target(p)
