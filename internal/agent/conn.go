@@ -18,7 +18,9 @@ type conn struct {
 	files  *fs.Files
 	watch  watch.Slot
 	lanes  scheduler
+	http   httpHelper
 	gone   chan struct{} // closed when the connection has ended
+	asked  questions
 
 	dropped     atomic.Bool             // nothing that it asks for is begun any more
 	session     atomic.Pointer[session] // nil before initialize
@@ -49,6 +51,7 @@ func (c *conn) serve() {
 	}
 	c.end()
 	close(c.gone)
+	c.http.end()
 	c.files.Close()
 	c.watch.Close()
 	if sess := c.session.Load(); sess != nil {
@@ -92,6 +95,8 @@ func (c *conn) receive(f proto.Frame) *request {
 	switch {
 	case m.Kind == proto.Notification && m.Method == "initialized" && c.session.Load() != nil:
 		c.initialized.Store(true)
+		return nil
+	case m.Kind == proto.Answer && c.asked.answered(m):
 		return nil
 	case m.Kind != proto.Request: // nothing else is expected
 		c.end()

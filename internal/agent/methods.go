@@ -28,6 +28,7 @@ var methods = map[string]method{
 	"process/write":      {family: "exec", decode: decodeWrite},
 	"process/signal":     {family: "exec", decode: decodeSignal, urgent: true},
 	"process/terminate":  {family: "exec", decode: decodeTerminate, urgent: true},
+	"http/request":       {family: "http", decode: decodeHTTP},
 
 	"fs/watchMissing": {family: "filesystem", decode: decodeWatchMissing},
 

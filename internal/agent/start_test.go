@@ -100,8 +100,6 @@ func TestStartRefusesBadParams(t *testing.T) {
 		{"sandbox", `{"permissions":{"type":"disabled"},"windowsSandboxLevel":"mxc"}`, "-32602 native MXC is unavailable on this executor [sandboxUnavailable]"},
 		{"sandbox", `{"permissions":{"type":"disabled"},"windowsSandboxLevel":"disabled","cwd":"file:///C:/x"}`,
 			"-32602 failed to prepare process sandbox: invalid sandbox policy cwd: 'file:///C:/x' is invalid on 'linux' [sandboxPreparation]"},
-		{"networkProxy", `{}`, "-32602 invalid network proxy config: executor-local network proxies are not available on this executor"},
-		{"networkProxy", `5`, "-32602 invalid network proxy config: executor-local network proxies are not available on this executor"},
 		{"managedNetwork", `{"transparentTcp":true}`, "-32602 transparent TCP requires an executor-local managed proxy"},
 		// Failures of the start itself.
 		{"argv", `["no-such-program"]`, "-32603 No such file or directory (os error 2) [spawnNotFound]"},

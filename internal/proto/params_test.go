@@ -95,7 +95,7 @@ func TestReadersOfParams(t *testing.T) {
 		{"Map bad", func(p *Params) any { return p.Map(p.Required("bad")) }, none, "invalid type: number, expected a string"},
 		{"Map l", func(p *Params) any { return p.Map(p.Required("l")) }, none, "invalid type: sequence, expected a map"},
 		{"Variant s", func(p *Params) any { return p.Variant(p.Required("s"), "no", "text") }, "text", ""},
-		{"Variant u", func(p *Params) any { return p.Variant(p.Required("s"), "a", "b") }, none, "unknown variant `text`, expected one of `a`, `b`"},
+		{"Variant u", func(p *Params) any { return p.Variant(p.Required("s"), "a", "b") }, none, "unknown variant `text`, expected `a` or `b`"},
 		{"URI u", func(p *Params) any { return p.URI("u").String() }, "file:///x", ""},
 		{"URI s", func(p *Params) any { return p.URI("s").String() }, none, "invalid URI: relative URL without a base"},
 		{"OptURI n", func(p *Params) any { _, ok := p.OptURI("n"); return ok }, false, ""},

@@ -31,6 +31,7 @@ type plan struct {
 	env    environment
 	state  stateDir
 	agent  string
+	helper string
 	cgroup cgroupTree
 	task   client.Task // set by start, for what undoes it
 }
@@ -75,6 +76,9 @@ func (p *plan) process(s *specs.Process) {
 		"--cwd", first(p.spec.Cwd, p.image.WorkingDir, workspace),
 		"--workspace", workspace,
 	}, p.spec.AgentArgs...)
+	if p.helper != "" {
+		s.Args = append(s.Args, "--helper", guestDir+"/helper")
+	}
 	s.Env = overlay(append([]string{defaultPath}, p.image.Env...), p.spec.Env)
 	s.Cwd = "/"
 	// As in usual containers: sudo and the like work.
