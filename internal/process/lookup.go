@@ -1,7 +1,6 @@
 package process
 
 import (
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -20,7 +19,7 @@ func lookup(name, cwd, path string, hasPath bool) (string, error) {
 		path = defaultPath
 	}
 	denied := false
-	for _, dir := range filepath.SplitList(path) {
+	for dir := range strings.SplitSeq(path, ":") { // "" has one part, the working directory
 		candidate := below(cwd, dir) + "/" + name
 		switch err := executable(candidate); err {
 		case nil:

@@ -1,7 +1,9 @@
 package proto
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Params reads the members of a params object one by one and remembers the
@@ -208,17 +210,18 @@ func (p *Params) Variant(v Value, words ...string) string {
 	if v.Kind == Absent || p.err != nil {
 		return s
 	}
-	list := ""
-	for i, w := range words {
-		if s == w {
-			return s
-		}
-		if i > 0 {
-			list += ", "
-		}
-		list += "`" + w + "`"
+	if slices.Contains(words, s) {
+		return s
 	}
-	p.fail("unknown variant `%s`, expected one of %s", s, list)
+	list := "`" + strings.Join(words, "`, `") + "`"
+	switch len(words) {
+	case 1:
+	case 2:
+		list = strings.Replace(list, ", ", " or ", 1)
+	default:
+		list = "one of " + list
+	}
+	p.fail("unknown variant `%s`, expected %s", s, list)
 	return s
 }
 
