@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/exec-server/exec-server/internal/agent"
+	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/runtime"
 )
@@ -22,6 +23,9 @@ func New(opts agent.Options) *Runtime {
 	opts.Env = os.Environ()
 	opts.Cwd, _ = os.Getwd() // "" makes it null on the wire
 	opts.Home, opts.Shell = agent.Self()
+	if os.Getpid() == 1 { // what commands leave behind is nobody else's to reap
+		go process.ReapOrphans()
+	}
 	return &Runtime{opts}
 }
 
