@@ -116,6 +116,21 @@ func zombies(pid int) (n int) {
 	return n
 }
 
+// parentOf is who started a process, or adopted it.
+func parentOf(t testing.TB, pid int) int {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	parent, err := strconv.Atoi(fields[1])
+	if err != nil || parent <= 1 {
+		t.Fatalf("the parent of %d is %d, %v", pid, parent, err)
+	}
+	return parent
+}
+
 // Orphans are reaped by the agent, which is PID 1 of its container, and by the
 // server where it is PID 1 itself.
 func TestTrap29Zombies(t *testing.T) {
