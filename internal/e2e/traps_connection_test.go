@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -78,44 +82,97 @@ func padded(size int) string {
 	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 }
 
-// Messages may be as large as the protocol says; one byte over ends that
-// connection and no other.
+// frames is a WebSocket connection whose frames the test makes itself.
+type frames struct {
+	net.Conn
+	t  testing.TB
+	in *bufio.Reader
+}
+
+func dialFrames(t testing.TB, url string) *frames {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "ws://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
+	f := &frames{c, t, bufio.NewReader(c)}
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ==\r\n\r\n")
+	if resp, err := http.ReadResponse(f.in, nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(resp, err)
+	}
+	f.send(`{"id":0,"method":"initialize","params":{"clientName":"frames"}}`, 1<<20)
+	f.answer()
+	f.send(`{"method":"initialized"}`, 1<<20)
+	return f
+}
+
+// send sends a message in frames of up to a size. The server may end the
+// connection meanwhile.
+func (f *frames) send(text string, size int) {
+	opcode := byte(1)
+	for opcode == 1 || len(text) > 0 {
+		part := text[:min(len(text), size)]
+		text = text[len(part):]
+		if len(text) == 0 {
+			opcode |= 0x80
+		}
+		header := binary.BigEndian.AppendUint64([]byte{opcode, 0xff}, uint64(len(part)))
+		if _, err := f.Write(append(header, 0, 0, 0, 0)); err != nil { // a mask that changes nothing
+			return
+		}
+		if _, err := f.Write([]byte(part)); err != nil {
+			return
+		}
+		opcode = 0
+	}
+}
+
+// answer is the next message, "" at the end of the connection.
+func (f *frames) answer() string {
+	var header [4]byte
+	if _, err := io.ReadFull(f.in, header[:2]); err != nil {
+		return ""
+	}
+	size := int(header[1])
+	if size == 126 {
+		if _, err := io.ReadFull(f.in, header[2:]); err != nil {
+			return ""
+		}
+		size = int(binary.BigEndian.Uint16(header[2:]))
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(f.in, text); err != nil {
+		f.t.Error(err)
+	}
+	return string(text)
+}
+
+// Messages and their frames may be as large as the protocol says; one byte over
+// ends that connection and no other.
 func TestTrap45LargeMessages(t *testing.T) {
+	const frame, message = 16 << 20, 64 << 20
 	everywhere(t, func(t *testing.T, p *place) {
-		other := dialSocket(t, p.url)
-		s := dialSocket(t, p.url)
-		for _, size := range []int{33 << 10, 15 << 20, 16 << 20} {
-			s.send(padded(size))
-			if got := s.answer(); got != alive {
-				t.Fatalf("%d bytes: %.200s", size, got)
+		other, f := dialFrames(t, p.url), dialFrames(t, p.url)
+		for _, size := range []int{33 << 10, frame, message} {
+			f.send(padded(size), frame)
+			if got := f.answer(); got != alive {
+				t.Fatalf("%d bytes: %q", size, got)
 			}
 		}
-		fragmented := func(s *socket, size int) {
-			text := padded(size)
-			w, err := s.Writer(s.ctx, websocket.MessageText)
-			for len(text) > 0 && err == nil {
-				n := min(len(text), 8<<20)
-				_, err = w.Write([]byte(text[:n]))
-				text = text[n:]
-			}
-			if err == nil {
-				_ = w.Close()
-			}
+		f.send(padded(message+1), frame)
+		if got := f.answer(); got != "" {
+			t.Errorf("%d bytes are answered %q", message+1, got)
 		}
-		for _, size := range []int{60 << 20, 64 << 20} {
-			fragmented(s, size)
-			if got := s.answer(); got != alive {
-				t.Fatalf("%d bytes in fragments: %.200s", size, got)
-			}
+		f = dialFrames(t, p.url)
+		f.send(padded(frame+1), frame+1)
+		if got := f.answer(); got != "" {
+			t.Errorf("a frame of %d bytes is answered %q", frame+1, got)
 		}
-		fragmented(s, 64<<20+1)
-		s.dropped()
-		s = dialSocket(t, p.url)
-		_ = s.Write(s.ctx, websocket.MessageText, []byte(padded(16<<20+1)))
-		s.dropped()
-		other.send(padded(1000))
+		other.send(padded(1000), frame)
 		if got := other.answer(); got != alive {
-			t.Errorf("another connection: %.200s", got)
+			t.Errorf("another connection: %q", got)
 		}
 	})
 }
