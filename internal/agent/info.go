@@ -37,7 +37,7 @@ var capabilities = []struct {
 }
 
 // helped are the flags of what the helper program does.
-var helped = []string{"httpHeaderEnvVars"}
+var helped = []string{"httpHeaderEnvVars", "environmentConfigRead", "capabilityDiscoveryV2"}
 
 // info is the result of environment/info.
 func (s *Server) info() proto.JSON {
