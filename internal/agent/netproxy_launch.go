@@ -31,7 +31,7 @@ func (p proxyHelper) ReadFrame() (proto.Frame, error) { return p.in.ReadFrame() 
 func (p proxyHelper) WriteFrames(frames []byte) error { return p.in.WriteFrames(frames) }
 
 func (s *Server) startProxyHelper(files []int) (proxyLink, error) {
-	l, err := s.startHelper(proxyMode, files...)
+	l, err := s.startHelper(helperSpec{mode: proxyMode, files: files})
 	if err != nil {
 		return nil, err
 	}
