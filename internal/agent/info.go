@@ -31,7 +31,7 @@ var capabilities = []struct {
 	{"httpHeaderEnvVars", false},
 	{"sandboxedFileStreaming", false},
 	{"fileWriteStreaming", true},
-	{"shellSnapshotV2", false},
+	{"shellSnapshotV2", true},
 	{"windowsMxc", false},
 }
 

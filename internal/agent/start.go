@@ -7,6 +7,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/snapshot"
 )
 
 var uuid = sync.OnceValue(func() *regexp.Regexp {
@@ -15,12 +16,13 @@ var uuid = sync.OnceValue(func() *regexp.Regexp {
 
 // startParams is what process/start asks for, beside the command itself.
 type startParams struct {
-	spec    process.Spec
-	cwd     proto.URI
-	policy  *process.EnvPolicy
-	meta    [][2]string
-	sandbox *proto.Sandbox
-	proxied bool
+	spec     process.Spec
+	cwd      proto.URI
+	policy   *process.EnvPolicy
+	meta     [][2]string
+	sandbox  *proto.Sandbox
+	snapshot *snapshot.Wish
+	proxied  bool
 }
 
 func decodeStart(v proto.Value) (operation, error) {
@@ -36,15 +38,7 @@ func decodeStart(v proto.Value) (operation, error) {
 	s.cwd = p.URI("cwd")
 	s.metadata(p)
 	s.envPolicy(p)
-	if snapshot := p.Sub(p.Nullable("shellSnapshot"), "ShellSnapshot"); snapshot != nil {
-		snapshot.String("scopeId")
-		if shell := snapshot.Sub(snapshot.Required("shell"), "Shell"); shell != nil {
-			shell.String("name")
-			shell.String("path")
-			snapshot.Join(shell)
-		}
-		p.Join(snapshot)
-	}
+	s.snapshotParam(p)
 	s.sandbox = p.SandboxParam()
 	p.BoolOr("enforceManagedNetwork", false)
 	if managed := p.Sub(p.Nullable("managedNetwork"), "ManagedNetwork"); managed != nil {
@@ -57,7 +51,7 @@ func decodeStart(v proto.Value) (operation, error) {
 	if p.Err() == nil && len(s.spec.Argv) == 0 {
 		return operation{}, proto.BadParams("argv must not be empty")
 	}
-	return operation{do: s.start}, p.Err()
+	return operation{do: s.start, waits: s.waits}, p.Err()
 }
 
 func (s *startParams) metadata(p *proto.Params) {
@@ -124,6 +118,7 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	for _, pair := range s.meta {
 		spec.Env[pair[0]] = pair[1]
 	}
+	defer s.snapshotted(c, &spec)()
 	p, err := c.session.Load().start(spec)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 
@@ -31,6 +32,8 @@ type Spec struct {
 	PipeStdin bool   // a pipe for standard input instead of /dev/null
 	Shell     string // SHELL of terminals, where Env has none
 	Home      string // where terminals start if Cwd is unusable
+	// State, if not nil, is open in the command as descriptor StateFD.
+	State *os.File
 	// SignalCodes gives 128+N for a signal N on a terminal too, where the
 	// protocol says 1.
 	SignalCodes bool
@@ -91,7 +94,7 @@ func spawn(spec *Spec) (*child, error) {
 	if err == nil {
 		sys := &syscall.SysProcAttr{Setsid: true, Setctty: spec.TTY, PidFD: &c.pidfd, Credential: spec.Identity.credential()}
 		c.pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{
-			Dir: cwd, Env: pairs(spec.Env), Files: theirs[:], Sys: sys,
+			Dir: cwd, Env: pairs(spec.Env), Files: withState(theirs, spec.State), Sys: sys,
 		})
 	}
 	closeAll(theirs[:])
