@@ -6,6 +6,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/fs"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/watch"
 )
 
 // conn is one connection from a harness.
@@ -15,8 +16,11 @@ type conn struct {
 	in     proto.Conn
 	out    *outbox
 	files  *fs.Files
+	watch  watch.Slot
 	lanes  scheduler
+	http   httpHelper
 	gone   chan struct{} // closed when the connection has ended
+	asked  questions
 
 	dropped     atomic.Bool             // nothing that it asks for is begun any more
 	session     atomic.Pointer[session] // nil before initialize
@@ -28,7 +32,7 @@ type conn struct {
 type scheduler interface{ take(proto.Frame) }
 
 func newConn(s *Server, pc proto.Conn, hello proto.Hello) *conn {
-	c := &conn{server: s, hello: hello, in: pc, out: newOutbox(pc), files: fs.New(), gone: make(chan struct{})}
+	c := &conn{server: s, hello: hello, in: pc, out: newOutbox(pc), files: fs.New(s.confineFiles), gone: make(chan struct{})}
 	if hello.Concurrency > 1 {
 		c.lanes = newParallel(c, hello.Concurrency)
 	} else {
@@ -47,7 +51,9 @@ func (c *conn) serve() {
 	}
 	c.end()
 	close(c.gone)
+	c.http.end()
 	c.files.Close()
+	c.watch.Close()
 	if sess := c.session.Load(); sess != nil {
 		c.server.detach(sess)
 	} else if id := c.hello.SessionID; id != "" {
@@ -89,6 +95,8 @@ func (c *conn) receive(f proto.Frame) *request {
 	switch {
 	case m.Kind == proto.Notification && m.Method == "initialized" && c.session.Load() != nil:
 		c.initialized.Store(true)
+		return nil
+	case m.Kind == proto.Answer && c.asked.answered(m):
 		return nil
 	case m.Kind != proto.Request: // nothing else is expected
 		c.end()

@@ -98,7 +98,7 @@ func TestMessagesHaveALimit(t *testing.T) {
 	<-lengths
 }
 
-func TestSmallFramesAreNotHeldBack(t *testing.T) {
+func TestTrap54SmallFramesAreNotHeldBack(t *testing.T) {
 	noDelay := make(chan int, 1)
 	l := listen(t, func(_ context.Context, c proto.Conn, _, _ string) {
 		raw, err := c.(*wsConn).wire.SyscallConn()
