@@ -78,8 +78,7 @@ func TestTrap04OrderOfTheEnd(t *testing.T) {
 			for _, more := range []map[string]any{nil, onTerminal} {
 				var events []event
 				id := fmt.Sprint("p", serial.Add(1))
-				c := h.proc(id)
-				c.each = func(e event) { events = append(events, e) }
+				c := h.watch(id, func(e event) { events = append(events, e) })
 				if err := h.spawnAs(id, more, "/bin/sh", "-c", script); err != nil {
 					t.Fatal(err)
 				}
@@ -286,14 +285,13 @@ func TestTrap13MuchOutput(t *testing.T) {
 		script := "while cat " + p.dir + "/lines; do :; done 2>/dev/null | head -c " + fmt.Sprint(size)
 		sums := map[string]hash.Hash{"stdout": sha256.New()}
 		id := fmt.Sprint("p", serial.Add(1))
-		c := h.proc(id)
-		c.each = func(e event) {
+		c := h.watch(id, func(e event) {
 			if sum := sums[e.stream]; sum != nil {
 				sum.Write(e.data)
 			} else if e.data != nil {
 				t.Errorf("%s: %q", e.stream, e.data)
 			}
-		}
+		})
 		if err := h.spawnAs(id, nil, "/bin/sh", "-c", script); err != nil {
 			t.Fatal(err)
 		}

@@ -87,14 +87,13 @@ func TestTrap42StalledHarness(t *testing.T) {
 		first, release := make(chan struct{}), make(chan struct{})
 		id := fmt.Sprint("p", serial.Add(1))
 		var taken atomic.Int64
-		slow := stalled.proc(id)
-		slow.each = func(e event) { // on the reading goroutine
+		slow := stalled.watch(id, func(e event) {
 			if taken.Load() == 0 {
 				close(first)
 				<-release
 			}
 			taken.Add(int64(len(e.data)))
-		}
+		})
 		const size = 50_000_000
 		if err := stalled.spawnAs(id, nil, "head", "-c", fmt.Sprint(size), "/dev/zero"); err != nil {
 			t.Fatal(err)
