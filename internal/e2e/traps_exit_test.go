@@ -110,7 +110,7 @@ func TestTrap05TailBeforeTheEnd(t *testing.T) {
 			data[i] = byte(i>>8) ^ byte(i)
 		}
 		h.must("fs/writeFile", map[string]any{"path": p.uri("f"), "dataBase64": base64Of(string(data))})
-		n := scale(t, 300, 10000)
+		n := scale(t, 150, 10000)
 		next := make(chan struct{}, n)
 		for range n {
 			next <- struct{}{}
@@ -275,7 +275,7 @@ func TestTrap13MuchOutput(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *place) {
 		h := p.connect("/", "")
 		const line = "a line of some 40 characters, over and over\n"
-		size := scale(t, 24, 200) << 20
+		size := scale(t, 12, 200) << 20
 		want := sha256.New()
 		for left := size; left > 0; {
 			n, _ := want.Write([]byte(line)[:min(left, len(line))])
