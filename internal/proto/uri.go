@@ -10,6 +10,7 @@ import (
 type URI struct {
 	path    string // native, absolute and clean; "" if of another system
 	foreign string // the URI as given, if it is of another system
+	given   string // as given and normalised, if that is not how we write it
 }
 
 // FileURI returns the URI of a native absolute path.
@@ -38,29 +39,7 @@ func AppendURI(dst []byte, path string) []byte {
 }
 
 func appendPathURI(dst []byte, path string) []byte {
-	dst = append(dst, "file://"...)
-	for i := range len(path) {
-		if c := path[i]; c == '%' {
-			dst = append(dst, "%25"...)
-		} else {
-			dst = appendEscaped(dst, path[i:i+1])
-		}
-	}
-	return dst
-}
-
-// appendEscaped escapes what cannot stand in a URL as it is; escapes stay.
-func appendEscaped(dst []byte, path string) []byte {
-	const upper = "0123456789ABCDEF"
-	for i := range len(path) {
-		c := path[i]
-		if c <= 0x20 || c >= 0x7f || strings.IndexByte("\"#<>?`{}\\", c) >= 0 {
-			dst = append(dst, '%', upper[c>>4], upper[c&15])
-		} else {
-			dst = append(dst, c)
-		}
-	}
-	return dst
+	return appendEscaped(append(dst, "file://"...), path, mustEscape)
 }
 
 // ParseURI reads a file URI by the rules that browsers have for URLs.
@@ -102,7 +81,7 @@ func ParseURI(text string) (URI, error) {
 	if len(rest) > 1 && isBarDrive(rest[:2]) && (len(rest) == 2 || rest[2] == '/') {
 		rest = rest[:1] + ":" + rest[2:]
 	}
-	segments := resolveDots(strings.Split(strings.TrimLeft(rest, "/"), "/"))
+	segments := resolveDots(strings.Split(strings.TrimPrefix(rest, "/"), "/"))
 	joined := "/" + strings.Join(segments, "/")
 	path, err := decodePath(joined)
 	if err != nil {
@@ -111,11 +90,16 @@ func ParseURI(text string) (URI, error) {
 	if strings.IndexByte(path, 0) >= 0 {
 		return URI{}, fmt.Errorf("'%s' is invalid on 'linux'", s)
 	}
-	if host != "" || isDrive(segments[0]) {
-		return URI{foreign: "file://" + host + string(appendEscaped(nil, joined))}, nil
+	bare := strings.TrimLeft(joined, "/")
+	if first, _, _ := strings.Cut(bare, "/"); host != "" || isDrive(first) {
+		return URI{foreign: "file://" + host + "/" + string(appendEscaped(nil, bare, givenEscape))}, nil
 	}
 	// An encoded slash separates too, and brings dots of its own.
-	return URI{path: cleanPath(path)}, nil
+	u := URI{path: cleanPath(path)}
+	if given := "file://" + string(appendEscaped(nil, joined, givenEscape)); given != u.String() {
+		u.given = given
+	}
+	return u, nil
 }
 
 // resolveDots takes the dot segments out of a URL's path, as browsers do: before
@@ -131,9 +115,7 @@ func resolveDots(segments []string) []string {
 				out = out[:n-1]
 			}
 		default:
-			if seg != "" || len(out) > 0 {
-				out = append(out, seg)
-			}
+			out = append(out, seg)
 			continue
 		}
 		if last {

@@ -84,6 +84,15 @@ func TestMessagesHaveALimit(t *testing.T) {
 	}
 	message(s, 1)
 	s.dropped()
+	s = dialWS(t, l, "/")
+	s.send(text, "hello")
+	<-lengths
+	_, _ = s.Write(frame(text, make([]byte, maxFrame)))
+	if n := <-lengths; n != maxFrame {
+		t.Errorf("the largest frame arrives with %d bytes", n)
+	}
+	_, _ = s.Write(frame(text, make([]byte, maxFrame+1)))
+	s.dropped()
 	other := dialWS(t, l, "/") // nothing has happened to others
 	other.send(text, "x")
 	<-lengths
