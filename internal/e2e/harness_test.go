@@ -251,6 +251,9 @@ func (h *harness) proc(id string) *proc {
 
 func (h *harness) notified(method string, params proto.Value) {
 	p := h.proc(params.Get("processId").Str())
+	h.mu.Lock()
+	each := p.each
+	h.mu.Unlock()
 	seq, _ := params.Get("seq").Uint64()
 	if p.seq != 0 && seq != p.seq+1 {
 		h.t.Errorf("seq %d follows %d", seq, p.seq)
@@ -266,24 +269,33 @@ func (h *harness) notified(method string, params proto.Value) {
 			p.printed = true
 			defer close(p.prints)
 		}
-		if p.each != nil {
-			p.each(event{seq, params.Get("stream").Str(), data})
+		if each != nil {
+			each(event{seq, params.Get("stream").Str(), data})
 		} else {
 			p.out.Write(data)
 		}
 	case "process/exited":
-		if p.each != nil {
-			p.each(event{seq, "exited", nil})
+		if each != nil {
+			each(event{seq, "exited", nil})
 		}
 		code, _ := params.Get("exitCode").Int64()
 		p.code = int(code)
 		close(p.exited)
 	case "process/closed":
-		if p.each != nil {
-			p.each(event{seq, "closed", nil})
+		if each != nil {
+			each(event{seq, "closed", nil})
 		}
 		close(p.closed)
 	}
+}
+
+// watch has what happens to a process told to f, on the reading goroutine.
+func (h *harness) watch(id string, f func(event)) *proc {
+	p := h.proc(id)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.each = f
+	return p
 }
 
 func (h *harness) call(method string, params any) (proto.Value, error) {

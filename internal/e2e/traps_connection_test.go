@@ -235,7 +235,7 @@ func TestTrap48StreamAcrossDrops(t *testing.T) {
 		var after uint64 // all up to here has come
 		watch := func(h *harness, id string) chan piece {
 			arrived := make(chan piece, 10000)
-			h.proc(id).each = func(e event) { arrived <- piece{e.seq, e.data} }
+			h.watch(id, func(e event) { arrived <- piece{e.seq, e.data} })
 			return arrived
 		}
 		id := fmt.Sprint("p", serial.Add(1))

@@ -78,8 +78,7 @@ func TestTrap04OrderOfTheEnd(t *testing.T) {
 			for _, more := range []map[string]any{nil, onTerminal} {
 				var events []event
 				id := fmt.Sprint("p", serial.Add(1))
-				c := h.proc(id)
-				c.each = func(e event) { events = append(events, e) }
+				c := h.watch(id, func(e event) { events = append(events, e) })
 				if err := h.spawnAs(id, more, "/bin/sh", "-c", script); err != nil {
 					t.Fatal(err)
 				}
@@ -111,7 +110,7 @@ func TestTrap05TailBeforeTheEnd(t *testing.T) {
 			data[i] = byte(i>>8) ^ byte(i)
 		}
 		h.must("fs/writeFile", map[string]any{"path": p.uri("f"), "dataBase64": base64Of(string(data))})
-		n := scale(t, 300, 10000)
+		n := scale(t, 150, 10000)
 		next := make(chan struct{}, n)
 		for range n {
 			next <- struct{}{}
@@ -276,7 +275,7 @@ func TestTrap13MuchOutput(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *place) {
 		h := p.connect("/", "")
 		const line = "a line of some 40 characters, over and over\n"
-		size := scale(t, 24, 200) << 20
+		size := scale(t, 12, 200) << 20
 		want := sha256.New()
 		for left := size; left > 0; {
 			n, _ := want.Write([]byte(line)[:min(left, len(line))])
@@ -286,14 +285,13 @@ func TestTrap13MuchOutput(t *testing.T) {
 		script := "while cat " + p.dir + "/lines; do :; done 2>/dev/null | head -c " + fmt.Sprint(size)
 		sums := map[string]hash.Hash{"stdout": sha256.New()}
 		id := fmt.Sprint("p", serial.Add(1))
-		c := h.proc(id)
-		c.each = func(e event) {
+		c := h.watch(id, func(e event) {
 			if sum := sums[e.stream]; sum != nil {
 				sum.Write(e.data)
 			} else if e.data != nil {
 				t.Errorf("%s: %q", e.stream, e.data)
 			}
-		}
+		})
 		if err := h.spawnAs(id, nil, "/bin/sh", "-c", script); err != nil {
 			t.Fatal(err)
 		}

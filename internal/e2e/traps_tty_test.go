@@ -87,20 +87,19 @@ func TestTrap42StalledHarness(t *testing.T) {
 		first, release := make(chan struct{}), make(chan struct{})
 		id := fmt.Sprint("p", serial.Add(1))
 		var taken atomic.Int64
-		slow := stalled.proc(id)
-		slow.each = func(e event) { // on the reading goroutine
+		slow := stalled.watch(id, func(e event) {
 			if taken.Load() == 0 {
 				close(first)
 				<-release
 			}
 			taken.Add(int64(len(e.data)))
-		}
-		const size = 50_000_000
+		})
+		const size = 20_000_000
 		if err := stalled.spawnAs(id, nil, "head", "-c", fmt.Sprint(size), "/dev/zero"); err != nil {
 			t.Fatal(err)
 		}
 		wait(t, first, "the slow one's first output")
-		for range 50 {
+		for range 30 {
 			if out, code := quick.finish(nil, "head -c 100000 /dev/zero; exit 3"); len(out) != 100000 || code != 3 {
 				t.Fatalf("exit %d, %d bytes", code, len(out))
 			}
