@@ -297,3 +297,41 @@ func TestAConnectionEndsWhileASnapshotIsTaken(t *testing.T) {
 	again.initialize(l.h.id)
 	g.open(t)
 }
+
+// What a command costs that asks for a login shell, with a snapshot and without.
+func BenchmarkLoginShell(b *testing.B) {
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		b.Skip(err)
+	}
+	home := b.TempDir()
+	for name, wish := range map[string]string{
+		"login":    "",
+		"snapshot": fmt.Sprintf(`,"shellSnapshot":{"scopeId":"s","shell":{"name":"bash","path":%q}}`, shell),
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := New(Options{Cwd: "/", Home: home, Shell: shell})
+			defer s.Close()
+			l := NewLobby(proto.Hello{Peer: peerName}) // a connection that is driven by hand
+			l.c.server = s
+			ask := func(text string) {
+				if answer, ok := l.Answer(proto.FrameOf([]byte(text))); !ok || strings.Contains(string(answer), `"error"`) {
+					b.Fatalf("%s: %s", text, answer)
+				}
+			}
+			ask(`{"id":0,"method":"initialize","params":{"clientName":"b"}}`)
+			ask(`{"method":"initialized"}`)
+			sess := l.c.session.Load()
+			sess.out.Store(nil) // nobody is told
+			n := 0
+			for b.Loop() {
+				n++
+				id := strconv.Itoa(n)
+				ask(fmt.Sprintf(`{"id":1,"method":"process/start","params":{"processId":%q,"argv":[%q,"-lc","true"],"cwd":"file:///","tty":false,"env":{"PATH":"/bin:/usr/bin","HOME":%q}%s}}`,
+					id, shell, home, wish))
+				p, _ := sess.find(id)
+				p.Read(^uint64(0), 0, false, patience, nil) // until it has closed
+			}
+		})
+	}
+}
