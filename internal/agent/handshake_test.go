@@ -34,6 +34,10 @@ var valid = map[string]struct{ params, family string }{
 	"fs/watchMissing":    {`{"watchId":1,"missing":[]}`, "filesystem"},
 	"fs/copy":            {`{"sourcePath":"file:///x","destinationPath":"file:///y","recursive":false}`, "filesystem"},
 
+	"environmentConfig/read":  {`{"cwd":"file:///","configPaths":[["a"]],"requirementsPaths":[]}`, "environment config"},
+	"capabilities/discoverV2": {`{"cwd":"file:///"}`, "capability discovery"},
+	"http/request":            {`{"method":"GET","url":"http://127.0.0.1:1/","requestId":"r"}`, "http"},
+
 	"capabilityRoots/discoverV1": {`{"roots":[]}`, "capability discovery"},
 }
 

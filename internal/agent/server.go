@@ -25,11 +25,18 @@ type Options struct {
 	KeepClosed time.Duration
 	// OutputBytes are retained for each process (1 MiB).
 	OutputBytes int
+	// InheritPIDNamespace leaves confined commands in the server's PID namespace;
+	// by default each gets one of its own.
+	InheritPIDNamespace bool
 	// OOMScoreAdj is that of commands; 0 leaves it alone.
 	OOMScoreAdj int
 	// MaxProcesses may run at once, and MaxConnections be there; 0 is no limit.
 	// Each takes a thread, and a program that gets no thread ends.
 	MaxProcesses, MaxConnections int
+	// Helper is the program for what the agent does not do itself: a path, also
+	// of the form /proc/self/fd/N. Without it http/request,
+	// environmentConfig/read and capabilities/discoverV2 fail.
+	Helper string
 	// LastSession is called when a session that was opened under an id of the
 	// gateway's choosing is gone, or was never opened.
 	LastSession func(id string)
@@ -43,6 +50,10 @@ type Server struct {
 	connections atomic.Int64 // of the socket
 
 	retained retainer
+
+	// startProxy starts the process of a command's proxy, with the sockets that
+	// it serves. They stay the caller's.
+	startProxy func(files []int) (proxyLink, error)
 
 	mu       sync.Mutex // guards sessions and each session's conn and timer
 	sessions map[string]*session
@@ -59,7 +70,9 @@ func New(opts Options) *Server {
 	if opts.OutputBytes <= 0 {
 		opts.OutputBytes = 1 << 20
 	}
-	return &Server{opts: opts, sessions: make(map[string]*session)}
+	s := &Server{opts: opts, sessions: make(map[string]*session)}
+	s.startProxy = s.startProxyHelper
+	return s
 }
 
 // Serve serves one connection until either side ends it, and closes it. The
@@ -86,4 +99,5 @@ func (s *Server) Close() {
 	for _, sess := range all {
 		sess.end()
 	}
+	process.Confiner().Sweep()
 }

@@ -256,6 +256,24 @@ func TestASnapshotIsTheUsers(t *testing.T) {
 	}
 }
 
+// A confined command has its own login shell, inside its confinement.
+func TestAConfinedCommandHasNoSnapshot(t *testing.T) {
+	testroot.Need(t)
+	eachShell(t, "{ echo >>~/runs; } 2>/dev/null; echo LOUD", func(t *testing.T, l *login) {
+		for id, entries := range map[string]string{"a": readRoot, "b": readRoot + "," + writeProject} {
+			params := l.params(id, "echo script", nil)
+			params = params[:len(params)-1] + "," + strings.ReplaceAll(profile(entries), "$D", "/usr") + "}"
+			l.h.call("process/start", params, `ok {"processId":"`+id+`","sandboxType":"linuxSeccomp"}`)
+			if out, _ := l.h.untilClosed(id); out != "LOUD\nscript\n" {
+				t.Errorf("it prints %q", out)
+			}
+		}
+		if n := l.runs(); n != 0 {
+			t.Errorf("outside of the confinement the profile has run %d times", n)
+		}
+	})
+}
+
 // Starts that come at once wait for one login shell, and no longer than their
 // session lives.
 func TestASessionEndsWhileASnapshotIsTaken(t *testing.T) {

@@ -21,8 +21,8 @@ type startParams struct {
 	policy   *process.EnvPolicy
 	meta     [][2]string
 	sandbox  *proto.Sandbox
+	network  network
 	snapshot *snapshot.Wish
-	proxied  bool
 }
 
 func decodeStart(v proto.Value) (operation, error) {
@@ -40,17 +40,7 @@ func decodeStart(v proto.Value) (operation, error) {
 	s.envPolicy(p)
 	s.snapshotParam(p)
 	s.sandbox = p.SandboxParam()
-	p.BoolOr("enforceManagedNetwork", false)
-	if managed := p.Sub(p.Nullable("managedNetwork"), "ManagedNetwork"); managed != nil {
-		if managed.BoolOr("transparentTcp", false) {
-			managed.Fail(proto.BadParams("transparent TCP requires an executor-local managed proxy"))
-		}
-		p.Join(managed)
-	}
-	s.proxied = p.Nullable("networkProxy").Kind != proto.Absent
-	if p.Err() == nil && len(s.spec.Argv) == 0 {
-		return operation{}, proto.BadParams("argv must not be empty")
-	}
+	s.network = decodeNetwork(p)
 	return operation{do: s.start, waits: s.waits}, p.Err()
 }
 
@@ -97,17 +87,15 @@ func (s *startParams) envPolicy(p *proto.Params) {
 const maxPatterns = 16 << 10
 
 func (s *startParams) start(c *conn) (proto.Result, error) {
+	if err := s.network.check(s.spec.ID, s.sandbox != nil); err != nil {
+		return nil, err
+	}
+	if len(s.spec.Argv) == 0 {
+		return nil, proto.BadParams("argv must not be empty")
+	}
 	cwd, err := s.cwd.Native()
 	if err != nil {
 		return nil, proto.BadParams("cwd URI `%s` is not valid on this exec-server host: %s", s.cwd, err)
-	}
-	// What cannot be enforced is refused, never run open.
-	if s.sandbox != nil && (s.sandbox.RestrictsFiles || s.sandbox.RestrictsNetwork) {
-		return nil, &proto.Error{Code: proto.CodeInvalidParams, Kind: "sandboxUnavailable",
-			Message: "per-command sandboxing is not available on this executor"}
-	}
-	if s.proxied {
-		return nil, proto.BadParams("invalid network proxy config: executor-local network proxies are not available on this executor")
 	}
 	opts := &c.server.opts
 	spec := s.spec
@@ -119,7 +107,22 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 		spec.Env[pair[0]] = pair[1]
 	}
 	defer s.snapshotted(c, &spec)()
-	p, err := c.session.Load().start(spec)
+	policy, err := commandPolicy(s.sandbox, cwd, spec.Env)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.network.plan(spec.Env, c.server.getenv, s.sandbox != nil)
+	if err != nil {
+		policy.Refuse(err.Error())
+	} else if plan.alone() {
+		policy.Proxy(plan.allUnix)
+	}
+	if policy.Unconfined() {
+		process.Confiner().Sweep()
+	} else {
+		spec.Confine = policy
+	}
+	p, err := c.session.Load().start(spec, plan)
 	if err != nil {
 		return nil, err
 	}

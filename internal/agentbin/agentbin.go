@@ -1,6 +1,6 @@
-// Package agentbin carries the agent's binary inside the server's own. The build
-// script puts it into bin/ before it builds the server; a server that was built
-// without it works with --runtime host only.
+// Package agentbin carries the binaries of the agent and of its helper inside the
+// server's own. The build script puts them into bin/ before it builds the server;
+// a server that was built without them works with --runtime host only.
 package agentbin
 
 import (
@@ -15,8 +15,13 @@ var files embed.FS
 var ErrMissing = errors.New("this exec-server was built without its agent; build it with scripts/build")
 
 // Agent is the agent's binary, a static executable.
-func Agent() ([]byte, error) {
-	data, err := files.ReadFile("bin/exec-agent")
+func Agent() ([]byte, error) { return read("exec-agent") }
+
+// Helper is the helper's binary, a static executable.
+func Helper() ([]byte, error) { return read("exec-helper") }
+
+func read(name string) ([]byte, error) {
+	data, err := files.ReadFile("bin/" + name)
 	if err != nil {
 		return nil, ErrMissing
 	}

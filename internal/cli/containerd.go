@@ -31,8 +31,12 @@ func openContainerd(ctx context.Context, cfg config.Config, log zerolog.Logger) 
 	if err != nil {
 		return nil, nil, err
 	}
+	helper, err := agentbin.Helper()
+	if err != nil {
+		return nil, nil, err
+	}
 	opts := containerd.Options{
-		Root: cfg.Root, State: stateDir(cfg.Root), RuncPath: cfg.Containerd.Runc, AgentBinary: agent, Log: log,
+		Root: cfg.Root, State: stateDir(cfg.Root), RuncPath: cfg.Containerd.Runc, AgentBinary: agent, HelperBinary: helper, Log: log,
 	}
 	if err := makeStateDir(opts.State); err != nil {
 		return nil, nil, err

@@ -85,7 +85,7 @@ func TestParams(t *testing.T) {
 
 // A root is looked at inside of its sandbox only.
 func TestConfinement(t *testing.T) {
-	sandbox := &proto.Sandbox{RestrictsFiles: true}
+	sandbox := &proto.Sandbox{Restricted: true}
 	dir := tree(t, "s p")
 	list := []Request{{ID: "a", URI: proto.FileURI(dir), Sandbox: sandbox}, {ID: "b", URI: proto.FileURI(dir)}}
 	inside := 0

@@ -25,28 +25,6 @@ func (u URI) Below(path string) string {
 	return string(appendEscaped(append([]byte(strings.TrimSuffix(u.given, "/")), '/'), rest, mustEscape))
 }
 
-// givenURI normalises the path of a URI, whose slashes all lean forward.
-func givenURI(path string) string {
-	segments := make([]string, 0, 8)
-	rest, more := strings.TrimPrefix(path, "/"), true
-	for more {
-		var segment string
-		segment, rest, more = strings.Cut(rest, "/")
-		switch dots := strings.ReplaceAll(strings.ToLower(segment), "%2e", "."); dots {
-		case ".", "..":
-			if dots == ".." && len(segments) > 0 {
-				segments = segments[:len(segments)-1]
-			}
-			if !more { // it names the directory
-				segments = append(segments, "")
-			}
-		default:
-			segments = append(segments, segment)
-		}
-	}
-	return string(appendEscaped([]byte("file:///"), strings.Join(segments, "/"), givenEscape))
-}
-
 // Characters that are escaped beside those that are not printable: in paths, and
 // in text that is a URI's already.
 const (

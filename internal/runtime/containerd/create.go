@@ -58,7 +58,7 @@ func (r *Runtime) create(ctx context.Context, spec runtime.Spec) (_ *sandbox, er
 	}
 	spec.Env, spec.AgentArgs = slices.Clone(spec.Env), slices.Clone(spec.AgentArgs)
 	id := newID(spec.Name)
-	p := &plan{id: id, spec: spec, image: config, env: env, state: r.stateDir(id), agent: r.agent, cgroup: r.cgroup}
+	p := &plan{id: id, spec: spec, image: config, env: env, state: r.stateDir(id), agent: r.agent, helper: r.helper, cgroup: r.cgroup}
 	s, err := r.start(ctx, image, p)
 	if err == nil {
 		return s, nil

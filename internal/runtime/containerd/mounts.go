@@ -28,6 +28,9 @@ func (p *plan) mounts(mounts []specs.Mount) []specs.Mount {
 		Options: []string{"nosuid", "noexec", "nodev", "relatime", "ro"},
 	})
 	bind(p.agent, guestDir+"/agent", "ro", "nosuid", "nodev")
+	if p.helper != "" {
+		bind(p.helper, guestDir+"/helper", "ro", "nosuid", "nodev")
+	}
 	bind(p.state.io(), guestDir+"/io", "rw")
 	bind(p.env.workspace(), workspace, "rw")
 	for _, name := range []string{"resolv.conf", "hosts", "hostname"} {

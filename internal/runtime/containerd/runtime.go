@@ -36,6 +36,9 @@ type Options struct {
 	RuncPath string
 	// AgentBinary is the static executable that becomes PID 1 of containers.
 	AgentBinary []byte
+	// HelperBinary is the static executable that the agent starts for what it
+	// does not do itself; without it that fails.
+	HelperBinary []byte
 	// Log gets what is worth knowing but is nobody's error.
 	Log zerolog.Logger
 }
@@ -48,6 +51,7 @@ type Runtime struct {
 	envs   *environments
 	cgroup cgroupTree
 	agent  string // path of the agent's binary on the host
+	helper string // that of the helper's, or ""
 	idmap  bool   // whether layers can be id-mapped when they are mounted
 
 	ctx    context.Context // ends with Close
@@ -86,8 +90,13 @@ func New(opts Options) (*Runtime, error) {
 	if r.shim, err = chooseShim(r.opts); err != nil {
 		return nil, fmt.Errorf("make the runtime: %w", err)
 	}
-	if r.agent, err = extractAgent(filepath.Join(opts.Root, "agent"), opts.AgentBinary); err != nil {
+	if r.agent, err = extract(filepath.Join(opts.Root, "agent"), "exec-agent", opts.AgentBinary, agentMode); err != nil {
 		return nil, fmt.Errorf("make the runtime: extract the agent: %w", err)
+	}
+	if len(opts.HelperBinary) > 0 {
+		if r.helper, err = extract(filepath.Join(opts.Root, "helper"), "exec-helper", opts.HelperBinary, helperMode); err != nil {
+			return nil, fmt.Errorf("make the runtime: extract the helper: %w", err)
+		}
 	}
 	if r.envs, err = openEnvironments(filepath.Join(opts.Root, "environments")); err != nil {
 		return nil, fmt.Errorf("make the runtime: %w", err)

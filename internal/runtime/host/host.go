@@ -5,16 +5,24 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/exec-server/exec-server/internal/agent"
+	"github.com/exec-server/exec-server/internal/agentbin"
+	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/runtime"
 )
 
 // Runtime makes sandboxes that do not confine anything.
-type Runtime struct{ opts agent.Options }
+type Runtime struct {
+	opts   agent.Options
+	helper *os.File // the helper's binary, in memory; nil if there is none
+}
 
 // New returns a runtime whose agents have those options; what tells about the
 // user and the machine is filled in.
@@ -22,7 +30,36 @@ func New(opts agent.Options) *Runtime {
 	opts.Env = os.Environ()
 	opts.Cwd, _ = os.Getwd() // "" makes it null on the wire
 	opts.Home, opts.Shell = agent.Self()
-	return &Runtime{opts}
+	if os.Getpid() == 1 { // what commands leave behind is nobody else's to reap
+		go process.ReapOrphans()
+	}
+	r := &Runtime{opts: opts}
+	if binary, err := agentbin.Helper(); err == nil {
+		r.keep(binary)
+	}
+	return r
+}
+
+// keep puts the helper's binary where it can be executed without a path that
+// somebody could replace. Without it, what it is for fails.
+func (r *Runtime) keep(binary []byte) {
+	fd, err := unix.MemfdCreate("exec-helper", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
+	if err != nil { // before Linux 6.3 that is what it does without the flag
+		fd, err = unix.MemfdCreate("exec-helper", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return
+	}
+	f := os.NewFile(uintptr(fd), "exec-helper")
+	_, err = f.Write(binary)
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	if err != nil {
+		_ = f.Close()
+		return
+	}
+	r.helper, r.opts.Helper = f, fmt.Sprintf("/proc/self/fd/%d", fd)
 }
 
 // Create implements runtime.Runtime.
@@ -38,7 +75,12 @@ func (r *Runtime) Create(_ context.Context, spec runtime.Spec) (runtime.Sandbox,
 func (r *Runtime) Adopt(context.Context) ([]runtime.Sandbox, error) { return nil, nil }
 
 // Close implements runtime.Runtime.
-func (r *Runtime) Close() error { return nil }
+func (r *Runtime) Close() error {
+	if r.helper != nil {
+		return r.helper.Close()
+	}
+	return nil
+}
 
 type sandbox struct {
 	spec   runtime.Spec
