@@ -106,7 +106,6 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	for _, pair := range s.meta {
 		spec.Env[pair[0]] = pair[1]
 	}
-	defer s.snapshotted(c, &spec)()
 	policy, err := commandPolicy(s.sandbox, cwd, spec.Env)
 	if err != nil {
 		return nil, err
@@ -122,6 +121,7 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	} else {
 		spec.Confine = policy
 	}
+	defer s.snapshotted(c, &spec)()
 	p, err := c.session.Load().start(spec, plan)
 	if err != nil {
 		return nil, err

@@ -33,13 +33,13 @@ type Spec struct {
 	PipeStdin bool   // a pipe for standard input instead of /dev/null
 	Shell     string // SHELL of terminals, where Env has none
 	Home      string // where terminals start if Cwd is unusable
-	// State, if not nil, is open in the command as descriptor StateFD.
-	State *os.File
 	// Confine is what the command may use beyond its identity's rights; nil if
 	// it is not confined.
 	Confine *confine.Policy
 	// Listen is confine.Job's.
 	Listen func() error
+	// State, if not nil, is open in the command as descriptor StateFD.
+	State *os.File
 	// SignalCodes gives 128+N for a signal N on a terminal too, where the
 	// protocol says 1.
 	SignalCodes bool
