@@ -67,7 +67,7 @@ func (s *childSet) helper(spec *HelperSpec) (*Helper, error) {
 	}
 	defer func() { _ = unix.Close(null) }()
 	// By a descriptor, as a confined helper may not see its own path.
-	program, err := unix.Open(spec.Path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	program, err := unix.Open(spec.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
