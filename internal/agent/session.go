@@ -136,11 +136,15 @@ func (sess *session) notify(frames []byte) {
 func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process, error) {
 	sess.mu.Lock()
 	_, taken := sess.processes[spec.ID]
-	if !taken {
+	ended := sess.ended
+	if !taken && !ended {
 		sess.processes[spec.ID] = nil
 	}
 	sess.mu.Unlock()
-	if taken {
+	switch {
+	case ended: // while a snapshot was taken
+		return nil, proto.Invalid("session has ended")
+	case taken:
 		return nil, proto.Invalid("process %s already exists", spec.ID)
 	}
 	opts := &sess.server.opts

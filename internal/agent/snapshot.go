@@ -25,10 +25,14 @@ func (s *startParams) snapshotParam(p *proto.Params) {
 	s.snapshot = w
 }
 
-// mayTakeSnapshot says whether a snapshot may stand in for the login shell. A
-// sandbox that takes something away would have to confine the taking as well.
+// mayTakeSnapshot says whether a snapshot may stand in for the login shell. What
+// confines a command would have to confine the taking as well.
 func (s *startParams) mayTakeSnapshot() bool {
-	return s.snapshot != nil && (s.sandbox == nil || !s.sandbox.Restricted && s.sandbox.Network && !s.network.enforce)
+	if s.snapshot == nil || s.network.enforce || s.network.proxy != nil {
+		return false
+	}
+	policy, err := commandPolicy(s.sandbox, "/", nil)
+	return err == nil && policy.Unconfined()
 }
 
 // waits says whether the start would have to wait for a login shell.

@@ -256,6 +256,24 @@ func TestASnapshotIsTheUsers(t *testing.T) {
 	}
 }
 
+// A confined command has its own login shell, inside its confinement.
+func TestAConfinedCommandHasNoSnapshot(t *testing.T) {
+	testroot.Need(t)
+	eachShell(t, "{ echo >>~/runs; } 2>/dev/null; echo LOUD", func(t *testing.T, l *login) {
+		for id, entries := range map[string]string{"a": readRoot, "b": readRoot + "," + writeProject} {
+			params := l.params(id, "echo script", nil)
+			params = params[:len(params)-1] + "," + strings.ReplaceAll(profile(entries), "$D", "/usr") + "}"
+			l.h.call("process/start", params, `ok {"processId":"`+id+`","sandboxType":"linuxSeccomp"}`)
+			if out, _ := l.h.untilClosed(id); out != "LOUD\nscript\n" {
+				t.Errorf("it prints %q", out)
+			}
+		}
+		if n := l.runs(); n != 0 {
+			t.Errorf("outside of the confinement the profile has run %d times", n)
+		}
+	})
+}
+
 // Starts that come at once wait for one login shell, and no longer than their
 // session lives.
 func TestASessionEndsWhileASnapshotIsTaken(t *testing.T) {
@@ -296,4 +314,42 @@ func TestAConnectionEndsWhileASnapshotIsTaken(t *testing.T) {
 	again := connect(t, l.h.server, proto.Hello{})
 	again.initialize(l.h.id)
 	g.open(t)
+}
+
+// What a command costs that asks for a login shell, with a snapshot and without.
+func BenchmarkLoginShell(b *testing.B) {
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		b.Skip(err)
+	}
+	home := b.TempDir()
+	for name, wish := range map[string]string{
+		"login":    "",
+		"snapshot": fmt.Sprintf(`,"shellSnapshot":{"scopeId":"s","shell":{"name":"bash","path":%q}}`, shell),
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := New(Options{Cwd: "/", Home: home, Shell: shell})
+			defer s.Close()
+			l := NewLobby(proto.Hello{Peer: peerName}) // a connection that is driven by hand
+			l.c.server = s
+			ask := func(text string) {
+				if answer, ok := l.Answer(proto.FrameOf([]byte(text))); !ok || strings.Contains(string(answer), `"error"`) {
+					b.Fatalf("%s: %s", text, answer)
+				}
+			}
+			ask(`{"id":0,"method":"initialize","params":{"clientName":"b"}}`)
+			ask(`{"method":"initialized"}`)
+			sess := l.c.session.Load()
+			sess.out.Store(nil) // nobody is told
+			n := 0
+			for b.Loop() {
+				n++
+				id := strconv.Itoa(n)
+				ask(fmt.Sprintf(`{"id":1,"method":"process/start","params":{"processId":%q,"argv":[%q,"-lc","true"],"cwd":"file:///","tty":false,"env":{"PATH":"/bin:/usr/bin","HOME":%q}%s}}`,
+					id, shell, home, wish))
+				p, _ := sess.find(id)
+				p.Read(^uint64(0), 0, false, patience, nil) // until it has closed
+			}
+		})
+	}
 }
