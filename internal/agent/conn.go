@@ -29,7 +29,7 @@ type conn struct {
 type scheduler interface{ take(proto.Frame) }
 
 func newConn(s *Server, pc proto.Conn, hello proto.Hello) *conn {
-	c := &conn{server: s, hello: hello, in: pc, out: newOutbox(pc), files: fs.New(), gone: make(chan struct{})}
+	c := &conn{server: s, hello: hello, in: pc, out: newOutbox(pc), files: fs.New(s.confineFiles), gone: make(chan struct{})}
 	if hello.Concurrency > 1 {
 		c.lanes = newParallel(c, hello.Concurrency)
 	} else {

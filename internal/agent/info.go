@@ -30,7 +30,7 @@ var capabilities = []struct {
 	{"capabilityDiscoveryV2", false},
 	{"environmentConfigRead", false},
 	{"httpHeaderEnvVars", false},
-	{"sandboxedFileStreaming", false},
+	{"sandboxedFileStreaming", true},
 	{"fileWriteStreaming", true},
 	{"shellSnapshotV2", false},
 	{"windowsMxc", false},

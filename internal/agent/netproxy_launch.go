@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/exec-server/exec-server/internal/netproxy/policy"
-	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -71,12 +70,10 @@ func (p *proxyPlan) launch(sess *session, process string, s *proxySockets) (*com
 }
 
 // stop has the process end, of which nothing is passed on any more. It may be
-// called more than once, and on nil.
+// called more than once.
 func (c *commandProxy) stop() {
-	if c != nil {
-		c.stopped.Store(true)
-		c.link.hangUp()
-	}
+	c.stopped.Store(true)
+	c.link.hangUp()
 }
 
 // serve passes on what the process says. One that says what it should not is
@@ -143,18 +140,4 @@ func decisionFrame(process string, d *policy.Decision, at time.Time) proto.Frame
 	f = append(at.UTC().AppendFormat(f, "2006-01-02T15:04:05.000Z"), `",`...)
 	f = append(d.AppendMembers(f), "}}"...)
 	return proto.Frame(f).Seal()
-}
-
-// begin starts what the plan wants beside a command, and makes the command's
-// environment lead there. The sockets are on the caller's own loopback.
-func (p *proxyPlan) begin(sess *session, spec *process.Spec) (*commandProxy, error) {
-	if p == nil {
-		return nil, nil
-	}
-	s, err := p.open()
-	if err != nil {
-		return nil, err
-	}
-	p.announce(spec.Env, &s)
-	return p.launch(sess, spec.ID, &s)
 }

@@ -96,4 +96,5 @@ func (s *Server) Close() {
 	for _, sess := range all {
 		sess.end()
 	}
+	process.Confiner().Sweep()
 }

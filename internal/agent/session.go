@@ -140,8 +140,8 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 		return nil, proto.Invalid("process %s already exists", spec.ID)
 	}
 	opts := &sess.server.opts
-	proxy, err := plan.begin(sess, &spec)
-	if err != nil {
+	beside := companion{plan: plan, sess: sess}
+	if err := beside.prepare(&spec); err != nil {
 		sess.free(spec.ID)
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 		OOMScoreAdj: opts.OOMScoreAdj,
 		Notify:      sess.notify,
 		Closed: func(p *process.Process) {
-			proxy.stop()
+			beside.stop()
 			sess.server.running.Add(-1)
 			if sess.over() {
 				return // nobody can ask for its output
@@ -164,7 +164,7 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 	switch {
 	case err != nil || ended:
 		delete(sess.processes, spec.ID)
-		proxy.stop()
+		beside.stop()
 	default:
 		sess.processes[spec.ID] = p
 	}

@@ -103,11 +103,6 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	if err != nil {
 		return nil, proto.BadParams("cwd URI `%s` is not valid on this exec-server host: %s", s.cwd, err)
 	}
-	// What cannot be enforced is refused, never run open.
-	if s.sandbox != nil && (s.sandbox.RestrictsFiles || s.sandbox.RestrictsNetwork || s.network.enforce) {
-		return nil, &proto.Error{Code: proto.CodeInvalidParams, Kind: "sandboxUnavailable",
-			Message: "per-command sandboxing is not available on this executor"}
-	}
 	opts := &c.server.opts
 	spec := s.spec
 	spec.Cwd, spec.Shell, spec.Home = cwd, opts.Shell, opts.Home
@@ -117,9 +112,12 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	for _, pair := range s.meta {
 		spec.Env[pair[0]] = pair[1]
 	}
-	plan, err := s.network.plan(spec.Env, c.server.getenv, s.sandbox != nil)
-	if err != nil {
-		return nil, proto.BadParams("%s", err)
+	plan := s.network.plan(spec.Env, c.server.getenv, s.sandbox != nil)
+	if spec.Confine, err = commandPolicy(s.sandbox, cwd, spec.Env, plan.isolates()); err != nil {
+		return nil, err
+	}
+	if spec.Confine == nil {
+		process.Confiner().Sweep()
 	}
 	p, err := c.session.Load().start(spec, plan)
 	if err != nil {

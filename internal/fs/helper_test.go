@@ -95,7 +95,7 @@ const ok = "{}"
 // run makes the requests one after the other, over one connection.
 func run(t *testing.T, dir string, steps []req) {
 	t.Helper()
-	f := New()
+	f := New(nil)
 	defer f.Close()
 	runOn(t, f, dir, steps)
 }

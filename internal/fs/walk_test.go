@@ -16,7 +16,7 @@ var walkTree = []string{"a/b/c/4=", ".h/x/6=", "1=", "a/2=", "a/b/3=", ".h/5=", 
 // behind, errors and a cut in words.
 func walked(t *testing.T, dir, params string) string {
 	t.Helper()
-	out, wireErr := call(t, New(), "fs/walk", expand(dir, params))
+	out, wireErr := call(t, New(nil), "fs/walk", expand(dir, params))
 	if wireErr != nil {
 		t.Fatalf("%s: %v", params, wireErr)
 	}

@@ -26,7 +26,7 @@ func decodeWalk(params proto.Value) (operation, error) {
 		o.pruneHidden = sub.BoolOr("pruneHiddenDirectories", false)
 		p.Join(sub)
 	}
-	return func(*Files) (proto.Result, error) {
+	return func(f *Files) (proto.Result, error) {
 		if err := o.check(); err != nil {
 			return nil, err
 		}
@@ -34,7 +34,7 @@ func decodeWalk(params proto.Value) (operation, error) {
 		if err != nil {
 			return nil, err
 		}
-		return walk(path, o)
+		return f.within(t.sandbox, reading, func() (proto.Result, error) { return walk(path, o) })
 	}, p.Err()
 }
 

@@ -12,10 +12,14 @@ const defaultPath = "/usr/local/bin:/bin:/usr/bin"
 
 // lookup finds the program that execvp would run: names without a slash in the
 // PATH of the command's own environment, relative ones below its cwd.
-func lookup(name, cwd, path string, hasPath bool) (string, error) {
+func lookup(name, cwd string, env map[string]string) (string, error) {
 	if strings.Contains(name, "/") {
 		return below(cwd, name), nil
 	}
+	if name == "" {
+		return "", syscall.ENOENT
+	}
+	path, hasPath := env["PATH"]
 	if !hasPath {
 		path = defaultPath
 	}

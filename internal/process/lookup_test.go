@@ -40,7 +40,7 @@ func TestProgramsAreLookedUpInTheCommandsOwnPath(t *testing.T) {
 		{"a/one", dir, "", dir + "/a/one", nil},
 		{"/any/thing", "/", "", "/any/thing", nil}, // for the kernel to judge
 	} {
-		got, err := lookup(test.name, test.cwd, test.path, true)
+		got, err := lookup(test.name, test.cwd, map[string]string{"PATH": test.path})
 		if got != test.want || err != test.err {
 			t.Errorf("%s in %s from %s: %q, %v; want %q, %v", test.name, test.path, test.cwd, got, err, test.want, test.err)
 		}
@@ -48,7 +48,7 @@ func TestProgramsAreLookedUpInTheCommandsOwnPath(t *testing.T) {
 }
 
 func TestWithoutPathTheDefaultCounts(t *testing.T) {
-	got, err := lookup("sh", "/", "ignored", false)
+	got, err := lookup("sh", "/", nil)
 	if err != nil || got != "/bin/sh" {
 		t.Errorf("sh is %q, %v", got, err)
 	}

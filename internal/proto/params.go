@@ -257,6 +257,43 @@ func (p *Params) OptURI(name string) (u URI, ok bool) {
 	return p.uri(v), v.Kind == String
 }
 
+// URIs reads a list of file URIs that may be missing, but not null.
+func (p *Params) URIs(name string) []URI {
+	v := p.v.Get(name)
+	if v.Kind == Absent {
+		return nil
+	}
+	return p.uriList(v)
+}
+
+func (p *Params) uriList(v Value) []URI {
+	if v.Kind != Array {
+		p.expected(v, "a sequence")
+		return nil
+	}
+	list := make([]URI, v.Len())
+	for i := range list {
+		list[i] = p.uri(v.At(i))
+	}
+	return list
+}
+
+// variantOr reads one of some words; the member may be missing, but not null.
+func (p *Params) variantOr(name string, words ...string) string {
+	if v := p.v.Get(name); v.Kind != Absent {
+		return p.Variant(v, words...)
+	}
+	return words[0]
+}
+
+// expected says that v is of another type, unless it is missing, which has been
+// said already.
+func (p *Params) expected(v Value, what string) {
+	if v.Kind != Absent {
+		p.fail("invalid type: %s, expected %s", kindName(v), what)
+	}
+}
+
 func (p *Params) uri(v Value) URI {
 	s := p.Text(v)
 	if v.Kind != String {
