@@ -171,6 +171,6 @@ const questionGrace = 5 * time.Second
 
 // patience is how long an answer to a question may take. It is bounded so that
 // it can be told to a timer.
-func (p *proxyParams) patience() time.Duration {
-	return time.Duration(min(p.timeoutMs, 1<<40))*time.Millisecond + questionGrace
+func (n *proxyParams) patience() time.Duration {
+	return time.Duration(min(n.timeoutMs, 1<<40))*time.Millisecond + questionGrace
 }
