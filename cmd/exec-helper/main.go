@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/exec-server/exec-server/internal/helper"
 )
@@ -13,9 +14,15 @@ import (
 // modes are what the helper can do. A mode may be given further descriptors,
 // from 4 up: see agent.Server.startHelper.
 var modes = map[string]func() error{
-	"http":  func() error { return helper.Serve(helper.HTTP()) },
-	"proxy": serveProxy,
+	"http":     func() error { return helper.Serve(helper.HTTP()) },
+	"config":   func() error { return helper.Serve(helper.Config) },
+	"discover": func() error { return helper.Serve(helper.Discover) },
+	"proxy":    serveProxy,
 }
+
+// maxStack bounds, in bytes, how deep a document can make a decoder recurse: the
+// program ends, and its request with it.
+const maxStack = 64 << 20
 
 func main() {
 	var run func() error
@@ -26,6 +33,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "exec-helper: this program is for exec-server to start")
 		os.Exit(2)
 	}
+	debug.SetMaxStack(maxStack)
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "exec-helper:", err)
 		os.Exit(1)

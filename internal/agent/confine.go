@@ -10,9 +10,8 @@ import (
 
 var errMXC = &proto.Error{Code: proto.CodeInvalidParams, Kind: "sandboxUnavailable", Message: "native MXC is unavailable on this executor"}
 
-// commandPolicy is what a command's profile comes down to; nil if it takes
-// nothing away.
-func commandPolicy(s *proto.Sandbox, cwd string, env map[string]string, proxied bool) (*confine.Policy, error) {
+// commandPolicy is what a command's profile comes down to; nil without one.
+func commandPolicy(s *proto.Sandbox, cwd string, env map[string]string) (*confine.Policy, error) {
 	if s == nil {
 		return nil, nil
 	}
@@ -22,12 +21,6 @@ func commandPolicy(s *proto.Sandbox, cwd string, env map[string]string, proxied 
 	policy, err := confine.Resolve(s, confine.Context{Cwd: cwd, TmpDir: env["TMPDIR"]})
 	if err != nil {
 		return nil, &proto.Error{Code: proto.CodeInvalidParams, Kind: "sandboxPreparation", Message: "failed to prepare process sandbox: " + err.Error()}
-	}
-	if proxied {
-		policy.Proxy()
-	}
-	if policy.Unconfined() {
-		return nil, nil
 	}
 	return policy, nil
 }

@@ -31,7 +31,14 @@ var valid = map[string]struct{ params, family string }{
 	"fs/readDirectory":   {`{"path":"file:///x"}`, "filesystem"},
 	"fs/walk":            {`{"path":"file:///x","options":{"maxDepth":1,"maxDirectories":1,"maxEntries":1,"followDirectorySymlinks":false}}`, "filesystem"},
 	"fs/remove":          {`{"path":"file:///x"}`, "filesystem"},
+	"fs/watchMissing":    {`{"watchId":1,"missing":[]}`, "filesystem"},
 	"fs/copy":            {`{"sourcePath":"file:///x","destinationPath":"file:///y","recursive":false}`, "filesystem"},
+
+	"environmentConfig/read":  {`{"cwd":"file:///","configPaths":[["a"]],"requirementsPaths":[]}`, "environment config"},
+	"capabilities/discoverV2": {`{"cwd":"file:///"}`, "capability discovery"},
+	"http/request":            {`{"method":"GET","url":"http://127.0.0.1:1/","requestId":"r"}`, "http"},
+
+	"capabilityRoots/discoverV1": {`{"roots":[]}`, "capability discovery"},
 }
 
 func TestEveryMethodIsKnown(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/exec-server/exec-server/internal/confine"
 	"github.com/exec-server/exec-server/internal/netproxy/policy"
 	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
@@ -29,11 +30,19 @@ type helperLink struct {
 	out     *outbox
 }
 
-// startHelper starts the helper program in one of its modes, as the user of
-// commands and with the server's environment. It is the only place that does.
-// more become its descriptors from 4 up; they stay the caller's. A helper counts
-// as a process that runs, and end has to be called.
-func (s *Server) startHelper(mode string, more ...int) (*helperLink, error) {
+// helperSpec says how a helper is started.
+type helperSpec struct {
+	mode string
+	// confine restricts what the helper can do; nil does not.
+	confine *confine.Policy
+	// files become the helper's descriptors from 4 up; they stay the caller's.
+	files []int
+}
+
+// startHelper starts the helper program, as the user of commands and with the
+// server's environment. It is the only place that does. A helper counts as a
+// process that runs, and end has to be called.
+func (s *Server) startHelper(spec helperSpec) (*helperLink, error) {
 	o := &s.opts
 	if o.Helper == "" {
 		return nil, proto.Errorf(proto.CodeInternal, "this executor has no helper program")
@@ -47,8 +56,8 @@ func (s *Server) startHelper(mode string, more ...int) (*helperLink, error) {
 		return nil, proto.Errorf(proto.CodeInternal, "start helper: %s", err)
 	}
 	program, err := process.StartHelper(process.HelperSpec{
-		Path: o.Helper, Argv: []string{"exec-helper", mode}, Env: o.Env, Dirs: []string{o.Cwd, o.Home},
-		Identity: o.Identity, OOMScoreAdj: o.OOMScoreAdj, Files: append([]int{pair[1]}, more...),
+		Path: o.Helper, Argv: []string{"exec-helper", spec.mode}, Env: o.Env, Dirs: []string{o.Cwd, o.Home},
+		Identity: o.Identity, Confine: spec.confine, OOMScoreAdj: o.OOMScoreAdj, Files: append([]int{pair[1]}, spec.files...),
 	})
 	_ = unix.Close(pair[1])
 	if err != nil {
@@ -57,7 +66,7 @@ func (s *Server) startHelper(mode string, more ...int) (*helperLink, error) {
 		return nil, err
 	}
 	limit := maxHelperMessage
-	if mode == proxyMode {
+	if spec.mode == proxyMode {
 		limit = policy.MaxMessage
 	}
 	in := proto.NewStreamConn(&socket{fd: pair[0]}, limit)
@@ -92,8 +101,8 @@ func (l *helperLink) end() {
 
 // askHelper asks a helper of its own one question, and gives up when the
 // connection ends. check says whether a result has the shape that it should have.
-func (c *conn) askHelper(mode, method string, params []byte, check func(proto.Value) bool) (proto.Result, error) {
-	l, err := c.server.startHelper(mode)
+func (c *conn) askHelper(spec helperSpec, method string, params []byte, check func(proto.Value) bool) (proto.Result, error) {
+	l, err := c.server.startHelper(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -145,7 +145,7 @@ func (h *httpHelper) begin(c *conn, r *httpRequest) (*httpCall, *helperLink, err
 		return nil, nil, errHelperEnded("http/request")
 	}
 	if h.link == nil {
-		link, err := c.server.startHelper("http")
+		link, err := c.server.startHelper(helperSpec{mode: "http"})
 		if err != nil {
 			return nil, nil, proto.Errorf(proto.CodeInternal, "http/request failed: %s", err)
 		}

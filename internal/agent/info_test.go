@@ -39,7 +39,7 @@ func TestEnvironmentInfo(t *testing.T) {
 // A flag promises something. Those that promise what is not there would make a
 // harness rely on it.
 func TestCapabilitiesPromiseWhatIsThere(t *testing.T) {
-	h := ready(t, newServer(t, Options{}), proto.Hello{})
+	h := ready(t, newServer(t, Options{Helper: "/helper"}), proto.Hello{})
 	v, err := proto.Parse([]byte(strings.TrimPrefix(h.result("environment/info", `null`), "ok ")))
 	if err != nil {
 		t.Fatal(err)

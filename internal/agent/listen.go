@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/exec-server/exec-server/internal/hangup"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -71,7 +72,8 @@ func listenUnix(path string) (int, error) {
 }
 
 func (s *Server) serveSocket(fd int) {
-	c := proto.NewStreamConn(&socket{fd: fd}, proto.MaxRequest)
+	sock := &socket{fd: fd}
+	c := &socketConn{proto.NewStreamConn(sock, proto.MaxRequest), sock}
 	f, err := c.ReadFrame()
 	if err == nil {
 		var hello proto.Hello
@@ -83,6 +85,21 @@ func (s *Server) serveSocket(fd int) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "exec-agent: connection:", err)
 	}
+}
+
+// socketConn is a proto.Watcher over a socket.
+type socketConn struct {
+	*proto.StreamConn
+	socket *socket
+}
+
+// AwaitEnd implements proto.Watcher.
+func (c *socketConn) AwaitEnd(stop <-chan struct{}) bool {
+	if err := c.socket.use(); err != nil {
+		return true
+	}
+	defer c.socket.done()
+	return hangup.Await(c.socket.fd, stop)
 }
 
 // socket is a connected socket whose calls block their thread: on the way of a

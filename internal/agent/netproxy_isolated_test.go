@@ -136,7 +136,7 @@ func TestAConfinedCommandWithoutAWayOut(t *testing.T) {
 	}
 	h := ready(t, s, proto.Hello{})
 	h.call("process/start", h.startParams("p", "true", readOnly+enforced+proxyMember("", "")),
-		"-32602 failed to prepare process sandbox: confinement is not available here: network proxy: this executor has no helper program [sandboxUnavailable]")
+		"-32603 network proxy: this executor has no helper program [spawnFailed]")
 }
 
 func portOf(l net.Listener) string {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/exec-server/exec-server/internal/netproxy/policy"
+	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -30,7 +31,7 @@ func (p proxyHelper) ReadFrame() (proto.Frame, error) { return p.in.ReadFrame() 
 func (p proxyHelper) WriteFrames(frames []byte) error { return p.in.WriteFrames(frames) }
 
 func (s *Server) startProxyHelper(files []int) (proxyLink, error) {
-	l, err := s.startHelper(proxyMode, files...)
+	l, err := s.startHelper(helperSpec{mode: proxyMode, files: files})
 	if err != nil {
 		return nil, err
 	}
@@ -65,10 +66,12 @@ func (p *proxyPlan) launch(sess *session, process string, s *proxySockets) (*com
 }
 
 // stop has the process end, of which nothing is passed on any more. It may be
-// called more than once.
+// called more than once, and on nil.
 func (c *commandProxy) stop() {
-	c.stopped.Store(true)
-	c.link.hangUp()
+	if c != nil {
+		c.stopped.Store(true)
+		c.link.hangUp()
+	}
 }
 
 // serve tells the process its configuration and passes on what it says. One that
@@ -138,4 +141,18 @@ func decisionFrame(process string, d *policy.Decision, at time.Time) proto.Frame
 	f = append(at.UTC().AppendFormat(f, "2006-01-02T15:04:05.000Z"), `",`...)
 	f = append(d.AppendMembers(f), "}}"...)
 	return proto.Frame(f).Seal()
+}
+
+// begin starts what the plan wants beside a command, and makes the command's
+// environment lead there. The sockets are on the caller's own loopback.
+func (p *proxyPlan) begin(sess *session, spec *process.Spec) (*commandProxy, error) {
+	if p == nil {
+		return nil, nil
+	}
+	s, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	p.announce(spec.Env, &s)
+	return p.launch(sess, spec.ID, &s)
 }

@@ -14,10 +14,11 @@ import (
 // proxyPlan is what a command's network needs beside the command: a proxy of
 // its own, or bridges to the proxies that its environment names.
 //
-// A companion carries it out: open, by a thread in the network namespace that the
-// command will be in; announce, before the environment is handed over; launch,
-// which starts the process that serves the sockets. That process belongs outside
-// of the command's namespace, since it has to reach what the command must not.
+// It is carried out in this order: open, by a thread in the network namespace
+// that the command will be in; announce, before the environment is handed over;
+// launch, which starts the process that serves the sockets. That process belongs
+// outside of the command's namespace, since it has to reach what the command
+// must not.
 type proxyPlan struct {
 	// isolated: the command gets a network namespace with nothing but a loopback,
 	// and sockets of the internet's families in it only. This is whatever its
@@ -25,9 +26,6 @@ type proxyPlan struct {
 	isolated bool
 	// allUnix: an isolated command may have unix sockets too, of any path.
 	allUnix bool
-
-	// refused, if not nil, is why there is no way out; the command ends with it.
-	refused error
 
 	config  policy.Config
 	asks    *proxyParams // how long the client may take to answer; nil if it is not asked
@@ -42,49 +40,49 @@ type proxyEndpoint struct {
 	port     uint16
 }
 
-// plan says what a command with this environment needs; nil if nothing.
-// inherited looks a variable of the executor itself up.
-func (n *network) plan(env map[string]string, inherited func(string) string, sandboxed bool) *proxyPlan {
+// plan says what a command with this environment needs; nil if nothing. The
+// error, if any, is for the command to end with and not for the answer to
+// process/start: it can do nothing as the client wants it confined. inherited
+// looks a variable of the executor itself up.
+func (n *network) plan(env map[string]string, inherited func(string) string, sandboxed bool) (*proxyPlan, error) {
 	p := &proxyPlan{isolated: n.enforce && sandboxed}
 	switch {
 	case n.proxy != nil:
-		n.proxy.plan(p, inherited)
-		return p
+		p.config = n.proxy.config
+		p.allUnix = n.proxy.allUnix
+		if n.proxy.asks {
+			p.asks = n.proxy
+		}
+		if n.proxy.upstream {
+			p.config.HTTPProxy = cmp.Or(inherited("HTTP_PROXY"), inherited("http_proxy"))
+			p.config.HTTPSProxy = cmp.Or(inherited("HTTPS_PROXY"), inherited("https_proxy"))
+			p.config.NoProxy = cmp.Or(inherited("NO_PROXY"), inherited("no_proxy"))
+		}
+		return p, nil
 	case !p.isolated:
-		return nil
+		return nil, nil
 	}
-	if p.bridges, p.refused = proxyEndpoints(env); p.refused != nil {
-		return p
-	}
+	var ports []uint16
 	if n.managed != nil {
-		p.allUnix = n.managed.allUnix
+		ports, p.allUnix = n.managed.ports, n.managed.allUnix
+	}
+	var err error
+	if p.bridges, err = proxyEndpoints(env); err != nil {
+		return nil, err
 	}
 	for _, e := range p.bridges {
-		if n.managed != nil && len(n.managed.ports) > 0 && !slices.Contains(n.managed.ports, e.port) {
-			p.refused = errOutside
+		if len(ports) > 0 && !slices.Contains(ports, e.port) {
+			return nil, errOutside
 		}
 		if !slices.Contains(p.config.Bridges, e.port) {
 			p.config.Bridges = append(p.config.Bridges, e.port)
 		}
 	}
-	return p
+	return p, nil
 }
 
-func (n *proxyParams) plan(p *proxyPlan, inherited func(string) string) {
-	p.config = n.config
-	p.allUnix = n.allUnix
-	if n.asks {
-		p.asks = n
-	}
-	if n.upstream {
-		p.config.HTTPProxy = cmp.Or(inherited("HTTP_PROXY"), inherited("http_proxy"))
-		p.config.HTTPSProxy = cmp.Or(inherited("HTTPS_PROXY"), inherited("https_proxy"))
-		p.config.NoProxy = cmp.Or(inherited("NO_PROXY"), inherited("no_proxy"))
-	}
-}
-
-// isolates says whether the command gets a network of its own.
-func (p *proxyPlan) isolates() bool { return p != nil && p.isolated }
+// alone tells whether the command is to have nothing but the plan's way out.
+func (p *proxyPlan) alone() bool { return p != nil && p.isolated }
 
 // open opens what the plan's process serves, on the loopback of the calling
 // thread's network namespace. Nothing accepts yet, but the kernel takes

@@ -120,11 +120,11 @@ func TestBridges(t *testing.T) {
 		{map[string]string{"HTTP_PROXY": "http://127.0.0.1:9"}, &managedNetwork{ports: []uint16{8}}, nil, nil, errOutside},
 	} {
 		n := network{enforce: true, managed: c.managed}
-		p := n.plan(c.env, func(string) string { return "" }, true)
-		if !errors.Is(p.refused, c.err) {
-			t.Errorf("%v: %v, want %v", c.env, p.refused, c.err)
+		p, err := n.plan(c.env, func(string) string { return "" }, true)
+		if !errors.Is(err, c.err) {
+			t.Errorf("%v: %v, want %v", c.env, err, c.err)
 		}
-		if p.refused != nil {
+		if err != nil {
 			continue
 		}
 		s := proxySockets{}
@@ -137,17 +137,17 @@ func TestBridges(t *testing.T) {
 		}
 	}
 	for _, n := range []network{{enforce: true}, {managed: &managedNetwork{}}} { // outside of a sandbox; not enforced
-		if p := n.plan(map[string]string{}, nil, !n.enforce); p != nil {
-			t.Errorf("%+v: %+v", n, p)
+		if p, err := n.plan(map[string]string{}, nil, !n.enforce); p != nil || err != nil {
+			t.Errorf("%+v: %+v %v", n, p, err)
 		}
 	}
 }
 
 func TestAPlansSockets(t *testing.T) {
 	n := network{enforce: true, proxy: &proxyParams{asks: true, upstream: true, config: policy.Config{HTTP: true, SOCKS: true, UDP: true}}}
-	p := n.plan(nil, func(name string) string { return name }, true)
-	if !p.isolates() || p.asks == nil || p.config.HTTPProxy != "HTTP_PROXY" || p.config.HTTPSProxy != "HTTPS_PROXY" || p.config.NoProxy != "NO_PROXY" {
-		t.Fatalf("%+v", p)
+	p, err := n.plan(nil, func(name string) string { return name }, true)
+	if err != nil || !p.alone() || p.asks == nil || p.config.HTTPProxy != "HTTP_PROXY" || p.config.HTTPSProxy != "HTTPS_PROXY" || p.config.NoProxy != "NO_PROXY" {
+		t.Fatalf("%+v %v", p, err)
 	}
 	s, err := p.open()
 	if err != nil || len(s.files) != 3 || len(s.ports) != 3 {

@@ -140,8 +140,18 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 		return nil, proto.Invalid("process %s already exists", spec.ID)
 	}
 	opts := &sess.server.opts
-	beside := companion{plan: plan, sess: sess}
-	if err := beside.prepare(&spec); err != nil {
+	var proxy *commandProxy
+	var sockets proxySockets
+	var err error
+	if plan.alone() {
+		// They are opened on the command's own loopback, and served once it runs.
+		spec.Listen = func() (err error) {
+			if sockets, err = plan.open(); err == nil {
+				plan.announce(spec.Env, &sockets)
+			}
+			return err
+		}
+	} else if proxy, err = plan.begin(sess, &spec); err != nil {
 		sess.free(spec.ID)
 		return nil, err
 	}
@@ -150,7 +160,7 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 		OOMScoreAdj: opts.OOMScoreAdj,
 		Notify:      sess.notify,
 		Closed: func(p *process.Process) {
-			beside.stop()
+			proxy.stop()
 			sess.server.running.Add(-1)
 			if sess.over() {
 				return // nobody can ask for its output
@@ -159,20 +169,28 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 			time.AfterFunc(opts.KeepClosed, func() { sess.forget(p) })
 		},
 	})
+	var unserved error
+	if err == nil && len(sockets.files) > 0 {
+		proxy, unserved = plan.launch(sess, spec.ID, &sockets)
+	}
+	sockets.close()
 	sess.mu.Lock()
-	ended := sess.ended
-	switch {
-	case err != nil || ended:
+	if sess.ended && unserved == nil {
+		unserved = proto.Invalid("session has ended")
+	}
+	if err != nil || unserved != nil {
 		delete(sess.processes, spec.ID)
-		beside.stop()
-	default:
+	} else {
 		sess.processes[spec.ID] = p
 	}
 	sess.mu.Unlock()
-	if err == nil && ended {
+	switch {
+	case err != nil:
+		proxy.stop()
+	case unserved != nil:
 		p.Abandon()
 		go p.Run()
-		return nil, proto.Invalid("session has ended")
+		return nil, unserved
 	}
 	return p, err
 }

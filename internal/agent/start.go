@@ -112,12 +112,20 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	for _, pair := range s.meta {
 		spec.Env[pair[0]] = pair[1]
 	}
-	plan := s.network.plan(spec.Env, c.server.getenv, s.sandbox != nil)
-	if spec.Confine, err = commandPolicy(s.sandbox, cwd, spec.Env, plan.isolates()); err != nil {
+	policy, err := commandPolicy(s.sandbox, cwd, spec.Env)
+	if err != nil {
 		return nil, err
 	}
-	if spec.Confine == nil {
+	plan, err := s.network.plan(spec.Env, c.server.getenv, s.sandbox != nil)
+	if err != nil {
+		policy.Refuse(err.Error())
+	} else if plan.alone() {
+		policy.Proxy(plan.allUnix)
+	}
+	if policy.Unconfined() {
 		process.Confiner().Sweep()
+	} else {
+		spec.Confine = policy
 	}
 	p, err := c.session.Load().start(spec, plan)
 	if err != nil {

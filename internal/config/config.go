@@ -31,6 +31,7 @@ type Config struct {
 	Listen         Listen             `toml:"listen"`
 	Containerd     Containerd         `toml:"containerd"`
 	Session        Session            `toml:"session"`
+	Sandbox        Sandbox            `toml:"sandbox"`
 	Limits         Limits             `toml:"limits"`
 	Profiles       map[string]Profile `toml:"profile"`
 }
@@ -47,6 +48,18 @@ type Listen struct {
 	EnvironmentID      string `toml:"environment_id"`
 	Scope              string `toml:"scope"`
 	ConcurrentRequests int    `toml:"concurrent_requests"`
+	Auth               Auth   `toml:"auth"`
+}
+
+// Auth says how harnesses authenticate themselves to the listener.
+type Auth struct {
+	Mode             string   `toml:"mode"`
+	TokenFile        string   `toml:"token_file"`
+	TokenSHA256      string   `toml:"token_sha256"`
+	SharedSecretFile string   `toml:"shared_secret_file"`
+	Issuer           string   `toml:"issuer"`
+	Audience         string   `toml:"audience"`
+	MaxClockSkew     Duration `toml:"max_clock_skew"`
 }
 
 // Containerd says which containerd and runc to use; "" is the embedded
@@ -61,6 +74,11 @@ type Session struct {
 	Detach      Duration `toml:"detach"`
 	KeepClosed  Duration `toml:"keep_closed"`
 	OutputBytes Size     `toml:"output_bytes"`
+}
+
+// Sandbox is how single commands are confined, where a harness asks for it.
+type Sandbox struct {
+	PIDNamespace string `toml:"pid_namespace"`
 }
 
 // Limits bound the whole server.

@@ -159,7 +159,7 @@ func (c *Confiner) enter(cell *cell, job Job) error {
 		if err := unix.Setns(dark, unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("leave the network: %w", err)
 		}
-	case proxied:
+	case proxied, proxiedUnix:
 		if err := ownNetwork(); err != nil {
 			return err
 		}

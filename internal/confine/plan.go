@@ -31,10 +31,6 @@ type Refusal struct {
 	Status int
 }
 
-// NewRefusal is a refusal for a reason of the caller's own, as Job.Listen may
-// return it.
-func NewRefusal(reason string, status int) *Refusal { return &Refusal{reason, status} }
-
 func (r *Refusal) Error() string { return "cannot enforce the sandbox: " + r.reason }
 
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...), 1} }

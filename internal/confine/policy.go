@@ -24,8 +24,10 @@ type network int
 const (
 	allOfIt network = iota
 	noNetwork
-	// proxied is a loopback of the command's own, on which its proxy listens.
+	// proxied is a loopback of the command's own, on which its proxy listens, and
+	// proxiedUnix that and unix sockets.
 	proxied
+	proxiedUnix
 )
 
 // Policy is a profile with its special paths resolved, for one command or one
@@ -161,9 +163,12 @@ func (p *Policy) narrows() bool {
 }
 
 // Proxy leaves the command only a way out that leads to its proxy, whatever the
-// profile says about the network.
-func (p *Policy) Proxy() {
+// profile says about the network; with unix, unix sockets too.
+func (p *Policy) Proxy(unix bool) {
 	p.network = proxied
+	if unix {
+		p.network = proxiedUnix
+	}
 	if !p.restricted {
 		// A network of its own takes namespaces, which take mounts.
 		p.restricted = true
@@ -171,8 +176,15 @@ func (p *Policy) Proxy() {
 	}
 }
 
-// Unconfined says that the policy takes nothing away.
-func (p *Policy) Unconfined() bool { return !p.restricted && p.network == allOfIt }
+// Refuse says that the policy cannot be enforced, and why: the command ends
+// before it begins.
+func (p *Policy) Refuse(reason string) {
+	p.restricted = true
+	p.refused = &Refusal{reason, 101}
+}
+
+// Unconfined says that the policy takes nothing away. It is true of nil.
+func (p *Policy) Unconfined() bool { return p == nil || !p.restricted && p.network == allOfIt }
 
 // ReadsAll and WritesAll say whether all files may be read or written, so that
 // file work needs no confinement.

@@ -2,6 +2,7 @@ package confine
 
 import (
 	"fmt"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,3 +60,10 @@ func keepCapabilities(keep func(c int) bool) error {
 	}
 	return nil
 }
+
+// Supported says whether this process may confine commands at all.
+var Supported = sync.OnceValue(func() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3, Pid: int32(unix.Getpid())}
+	var data [2]unix.CapUserData
+	return len(initProgram) > 0 && unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
+})

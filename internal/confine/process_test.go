@@ -184,7 +184,7 @@ grep NSpid /proc/self/status | wc -w; (echo x >f && echo written) 2>/dev/null`
 			if err != nil {
 				t.Fatal(err)
 			}
-			policy.Proxy()
+			policy.Proxy(false)
 			env := map[string]string{"PATH": "/usr/bin:/bin", "OUTER": portOf(outer.Addr())}
 			var inner net.Listener
 			out, _, _ := p.start(nil, process.Spec{Argv: []string{"/bin/sh", "-c", script}, Cwd: p.dir, Env: env, Confine: policy, Listen: func() error {

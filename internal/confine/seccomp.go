@@ -52,10 +52,15 @@ func networkFilter() filter {
 
 // proxiedFilter is for commands that have a loopback of their own: Internet
 // sockets and pairs, since others could lead out of it.
-func proxiedFilter() filter {
+func proxiedFilter() filter { return internetFilter(unix.AF_INET, unix.AF_INET6) }
+
+// proxiedUnixFilter is for those that may have unix sockets nonetheless.
+func proxiedUnixFilter() filter { return internetFilter(unix.AF_INET, unix.AF_INET6, unix.AF_UNIX) }
+
+func internetFilter(families ...uint32) filter {
 	f := filter{}
 	f.refuse(unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_IO_URING_SETUP)
-	f[unix.SYS_SOCKET] = reply{what: refused, families: []uint32{unix.AF_INET, unix.AF_INET6}, others: true}
+	f[unix.SYS_SOCKET] = reply{what: refused, families: families, others: true}
 	f[unix.SYS_SOCKETPAIR] = reply{what: refused, families: []uint32{unix.AF_UNIX}, others: true}
 	return f
 }
@@ -149,7 +154,7 @@ func (p program) install() error {
 var programs = sync.OnceValue(func() map[purpose]program {
 	all := map[purpose]program{}
 	for _, guard := range []bool{false, true} {
-		for network, filter := range map[network]func() filter{allOfIt: filesFilter, noNetwork: networkFilter, proxied: proxiedFilter} {
+		for network, filter := range map[network]func() filter{allOfIt: filesFilter, noNetwork: networkFilter, proxied: proxiedFilter, proxiedUnix: proxiedUnixFilter} {
 			f := filter()
 			if guard {
 				maps.Copy(f, guardFilter())

@@ -40,7 +40,7 @@ func (p program) judge(t *testing.T, arch uint32, number int, first uint32) uint
 }
 
 func TestProgramsSayWhatFiltersSay(t *testing.T) {
-	for name, f := range map[string]filter{"network": networkFilter(), "files": filesFilter(), "proxied": proxiedFilter(), "guard": guardFilter()} {
+	for name, f := range map[string]filter{"network": networkFilter(), "files": filesFilter(), "proxied": proxiedFilter(), "unix": proxiedUnixFilter(), "guard": guardFilter()} {
 		p := f.program()
 		for n := range 600 {
 			for _, first := range []uint32{0, unix.AF_UNIX, unix.AF_INET, unix.AF_PACKET, unix.AF_VSOCK, 17, unix.CLONE_NEWUSER | 17, unix.CLONE_NEWNS, unix.CLONE_VM} {

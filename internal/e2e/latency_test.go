@@ -96,10 +96,10 @@ func bareTrue() time.Duration {
 // remote starts commands on a server.
 type remote struct {
 	sandbox any
-	c      *client.Client
-	n      int
-	exited chan struct{}
-	closed chan struct{}
+	c       *client.Client
+	n       int
+	exited  chan struct{}
+	closed  chan struct{}
 }
 
 func newRemote(b *testing.B, url string) *remote {

@@ -30,11 +30,10 @@ func decodeWalk(params proto.Value) (operation, error) {
 		if err := o.check(); err != nil {
 			return nil, err
 		}
-		path, err := t.native()
-		if err != nil {
+		if _, err := t.native(); err != nil {
 			return nil, err
 		}
-		return f.within(t.sandbox, reading, func() (proto.Result, error) { return walk(path, o) })
+		return f.within(t.sandbox, reading, func() (proto.Result, error) { return walk(t.uri, o) })
 	}, p.Err()
 }
 

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/exec-server/exec-server/internal/confine"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -23,6 +23,9 @@ type HelperSpec struct {
 	Env      []string // NAME=VALUE
 	Dirs     []string // it starts in the first of these that can be entered, else in /
 	Identity *Identity
+	// Confine is what the helper may use beyond its identity's rights; nil if it
+	// is not confined.
+	Confine *confine.Policy
 	// OOMScoreAdj is as for commands; 0 leaves it alone.
 	OOMScoreAdj int
 	// Files become the descriptors 3, 4 and so on. They stay the caller's.
@@ -30,7 +33,10 @@ type HelperSpec struct {
 }
 
 // Helper is a program that StartHelper started. End has to be called, once.
-type Helper struct{ pid, pidfd int }
+type Helper struct {
+	pid, pidfd  int
+	confinement *confine.Confinement
+}
 
 // StartHelper starts a helper. It has /dev/null for standard input and output,
 // and the server's own standard error.
@@ -54,29 +60,41 @@ func StartHelper(spec HelperSpec) (*Helper, error) {
 	return h, nil
 }
 
-// helper starts a helper and records it before the reaper can see it.
 func (s *childSet) helper(spec *HelperSpec) (*Helper, error) {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = unix.Close(null) }()
+	// By a descriptor, as a confined helper may not see its own path.
+	program, err := unix.Open(spec.Path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(program) }()
 	files := []uintptr{uintptr(null), uintptr(null), 2}
 	for _, fd := range spec.Files {
 		files = append(files, uintptr(fd))
 	}
 	h := &Helper{pidfd: -1}
-	s.births.RLock()
-	defer s.births.RUnlock()
-	h.pid, err = syscall.ForkExec(spec.Path, spec.Argv, &syscall.ProcAttr{
-		Dir: usableDir(spec.Dirs...), Env: spec.Env, Files: files,
-		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &h.pidfd, Credential: spec.Identity.credential()},
-	})
-	runtime.KeepAlive(spec)
+	start := func() (err error) {
+		h.pid, err = s.fork(func() (int, error) {
+			return syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", program), spec.Argv, &syscall.ProcAttr{
+				Dir: usableDir(spec.Dirs...), Env: spec.Env, Files: files,
+				Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &h.pidfd, Credential: spec.Identity.credential()},
+			})
+		})
+		return err
+	}
+	if spec.Confine == nil {
+		err = start()
+	} else {
+		job := confine.Job{Policy: spec.Confine, Assume: spec.Identity.Assume, Guard: spec.Identity.guarded(), Terminal: -1}
+		h.confinement, err = Confiner().Start(job, start)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s.add(h.pid)
 	return h, nil
 }
 
@@ -90,4 +108,5 @@ func (h *Helper) End() {
 		kill(h.pid, unix.SIGKILL) // it is a zombie at least: nobody else has its number
 	}
 	wait(h.pid)
+	h.confinement.End()
 }

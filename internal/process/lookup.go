@@ -1,7 +1,6 @@
 package process
 
 import (
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -24,7 +23,7 @@ func lookup(name, cwd string, env map[string]string) (string, error) {
 		path = defaultPath
 	}
 	denied := false
-	for _, dir := range filepath.SplitList(path) {
+	for dir := range strings.SplitSeq(path, ":") { // "" has one part, the working directory
 		candidate := below(cwd, dir) + "/" + name
 		switch err := executable(candidate); err {
 		case nil:

@@ -36,6 +36,8 @@ func TestProgramsAreLookedUpInTheCommandsOwnPath(t *testing.T) {
 		{"one", dir, "a", dir + "/a/one", nil}, // a relative part of PATH
 		{"four", dir + "/c", "x:sub", dir + "/c/sub/four", nil},
 		{"one", dir + "/a", ":/bin", dir + "/a/one", nil}, // an empty part is the working directory
+		{"one", dir + "/a", "/bin:", dir + "/a/one", nil},
+		{"one", dir + "/a", "", dir + "/a/one", nil}, // the only part too
 		{"./one", dir + "/a", ab, dir + "/a/./one", nil},
 		{"a/one", dir, "", dir + "/a/one", nil},
 		{"/any/thing", "/", "", "/any/thing", nil}, // for the kernel to judge

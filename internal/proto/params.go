@@ -257,23 +257,17 @@ func (p *Params) OptURI(name string) (u URI, ok bool) {
 	return p.uri(v), v.Kind == String
 }
 
-// URIs reads a list of file URIs that may be missing, but not null.
-func (p *Params) URIs(name string) []URI {
-	v := p.v.Get(name)
-	if v.Kind == Absent {
-		return nil
-	}
-	return p.uriList(v)
-}
-
-func (p *Params) uriList(v Value) []URI {
+// URIs reads v as a list of file URIs.
+func (p *Params) URIs(v Value) []URI {
 	if v.Kind != Array {
 		p.expected(v, "a sequence")
 		return nil
 	}
 	list := make([]URI, v.Len())
 	for i := range list {
-		list[i] = p.uri(v.At(i))
+		if list[i] = p.uri(v.At(i)); p.err != nil {
+			return nil
+		}
 	}
 	return list
 }

@@ -72,16 +72,14 @@ func (p *Params) sandbox(strict bool) *Sandbox {
 	} else {
 		out.Cwd, out.HasCwd = s.OptURI("cwd")
 	}
-	out.Roots = s.URIs("workspaceRoots")
+	out.Roots = s.URIs(s.v.Get("workspaceRoots"))
 	if ctx := s.Sub(s.Nullable("policyContext"), "PolicyContext"); ctx != nil {
 		out.Cwd, out.HasCwd = ctx.OptURI("cwd")
-		out.Roots = ctx.URIs("workspaceRoots")
+		out.Roots = ctx.URIs(ctx.v.Get("workspaceRoots"))
 		s.Join(ctx)
 	}
 	s.OptURI("userHomeDir")
-	if v := s.Nullable("temporaryDirectories"); v.Kind != Absent {
-		s.uriList(v)
-	}
+	s.URIs(s.Nullable("temporaryDirectories"))
 	s.variantOr("sandboxOverride", "noOverride", "escalatedSandboxWithRestrictions", "bypassSandboxFirstAttempt")
 	s.Variant(s.Nullable("windowsSandboxProxySettingsMode"), "reconcile", "preserve")
 	out.LegacyLandlock = s.BoolOr("useLegacyLandlock", false)

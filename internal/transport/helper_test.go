@@ -18,7 +18,7 @@ const patience = 20 * time.Second
 // listen serves on a free port until the test ends.
 func listen(t *testing.T, h Handler) *Listener {
 	t.Helper()
-	l, err := Listen(netip.MustParseAddrPort("127.0.0.1:0"))
+	l, err := Listen(netip.MustParseAddrPort("127.0.0.1:0"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/coder/websocket"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/exec-server/exec-server/internal/proto"
 )
-
-// pingEvery is how often the server pings, whatever comes back.
-const pingEvery = 30 * time.Second
 
 // maxFirst bounds the first message, which is there to say hello: what a stranger
 // can make us hold before.
@@ -35,40 +33,60 @@ type wsConn struct {
 	ws     *websocket.Conn
 	wire   *wireConn
 	in     []byte
+	share  share // for in
 	out    []byte
 
 	greeted bool // the first message has been read
 }
 
-func newWSConn(ctx context.Context, ws *websocket.Conn, wire *wireConn) *wsConn {
+func newWSConn(ctx context.Context, ws *websocket.Conn, wire *wireConn, large *semaphore.Weighted) *wsConn {
 	ctx, cancel := context.WithCancel(ctx)
 	ws.SetReadLimit(maxFirst)
-	return &wsConn{ctx: ctx, cancel: cancel, ws: ws, wire: wire, in: make([]byte, proto.HeaderSize, 8<<10)}
+	c := &wsConn{ctx: ctx, cancel: cancel, ws: ws, wire: wire, share: share{of: large}}
+	c.shrink()
+	return c
 }
 
 var errNotUTF8 = errors.New("text message is not UTF-8")
 
 // ReadFrame implements proto.Conn.
 func (c *wsConn) ReadFrame() (proto.Frame, error) {
-	kind, r, err := c.ws.Reader(c.ctx)
+	if cap(c.in) > smallMessage {
+		c.shrink()
+	}
+	f, err := c.read()
 	if err != nil {
+		c.shrink()
 		return nil, ending(err)
 	}
-	if cap(c.in) > 1<<20 { // do not keep what one large message needed
-		c.in = make([]byte, proto.HeaderSize, 8<<10)
+	return f, nil
+}
+
+func (c *wsConn) read() (proto.Frame, error) {
+	kind, r, err := c.ws.Reader(c.ctx)
+	if err != nil {
+		return nil, err
 	}
 	c.in = c.in[:proto.HeaderSize]
 	for {
 		if len(c.in) == cap(c.in) {
-			c.in = slices.Grow(c.in, len(c.in))
+			if err := c.grow(); err != nil {
+				return nil, err
+			}
+		}
+		if cap(c.in) > smallMessage {
+			_ = c.wire.SetReadDeadline(time.Now().Add(largeStall))
 		}
 		n, err := r.Read(c.in[len(c.in):cap(c.in)])
 		c.in = c.in[:len(c.in)+n]
 		if err == io.EOF && !c.wire.broken.Load() {
 			break
 		} else if err != nil {
-			return nil, ending(err)
+			return nil, err
 		}
+	}
+	if cap(c.in) > smallMessage {
+		_ = c.wire.SetReadDeadline(time.Time{})
 	}
 	if !c.greeted {
 		c.greeted = true
@@ -80,6 +98,30 @@ func (c *wsConn) ReadFrame() (proto.Frame, error) {
 	}
 	return f, nil
 }
+
+// grow doubles the buffer, as far as a message may need it: the library wants to
+// read beyond the end to see it.
+func (c *wsConn) grow() error {
+	size := min(2*cap(c.in), proto.HeaderSize+proto.MaxRequest+1)
+	if size > smallMessage {
+		if err := c.share.raise(c.ctx, int64(size)); err != nil {
+			return err
+		}
+	}
+	grown := make([]byte, len(c.in), size)
+	copy(grown, c.in)
+	c.in = grown
+	return nil
+}
+
+// shrink lets go of what a large message needed.
+func (c *wsConn) shrink() {
+	c.in = make([]byte, proto.HeaderSize, 8<<10)
+	c.share.release()
+}
+
+// AwaitEnd implements proto.Watcher.
+func (c *wsConn) AwaitEnd(stop <-chan struct{}) bool { return c.wire.awaitEnd(stop) }
 
 // ending makes io.EOF of all ways in which a harness just goes away: harnesses
 // do not say good-bye.
@@ -134,20 +176,4 @@ func appendHeader(dst []byte, n int) []byte {
 func (c *wsConn) Close() error {
 	c.cancel()
 	return c.ws.CloseNow()
-}
-
-// keepalive pings until the connection ends. Pongs are not looked at.
-func keepalive(ctx context.Context, wire io.Writer) {
-	t := time.NewTicker(pingEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			if _, err := wire.Write([]byte{0x89, 0}); err != nil {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
 }
