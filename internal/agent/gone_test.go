@@ -36,10 +36,9 @@ func overSocket(t *testing.T, s *Server, hello proto.Hello) *harness {
 
 // pileUp makes the server wait for something, with more behind it than it reads:
 // first and last start commands that leave the files first and last in dir.
-func pileUp(t *testing.T, h *harness, concurrency int) (dir string, release func()) {
+func pileUp(t *testing.T, h *harness, hold string, concurrency int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	hold, release := holdOn(t)
 	for range concurrency {
 		h.send("%s", hold)
 	}
@@ -48,7 +47,7 @@ func pileUp(t *testing.T, h *harness, concurrency int) (dir string, release func
 		h.send(`{"id":%d,"method":"fs/getMetadata","params":{"path":"file:///"}}`, i)
 	}
 	h.send(`{"id":"last","method":"process/start","params":%s}`, h.startParams("last", "touch "+filepath.Join(dir, "last"), ""))
-	return dir, release
+	return dir
 }
 
 // However much a peer has asked for, its end is noticed at once, and nothing of
@@ -56,16 +55,15 @@ func pileUp(t *testing.T, h *harness, concurrency int) (dir string, release func
 func TestTheEndIsNoticedBehindAFullBacklog(t *testing.T) {
 	for _, concurrency := range []int{1, 3} {
 		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			hold, release := holdOn(t)
+			defer release()
 			s := newServer(t, Options{})
 			h := overSocket(t, s, proto.Hello{Concurrency: concurrency})
-			dir, release := pileUp(t, h, concurrency)
-			defer release()
+			dir := pileUp(t, h, hold, concurrency)
 			h.leave()
-			next := ready(t, s, proto.Hello{})
 			if got := connect(t, s, proto.Hello{}).initialize(h.id); got != h.id {
 				t.Errorf("the session is %s", got)
 			}
-			next.alive()
 			time.Sleep(50 * time.Millisecond) // for what should not happen
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 				t.Errorf("begun after the end: %v, %v", left, err)
@@ -78,8 +76,9 @@ func TestTheEndIsNoticedBehindAFullBacklog(t *testing.T) {
 func TestReadingGoesOnWhenThereIsRoom(t *testing.T) {
 	for _, concurrency := range []int{1, 3} {
 		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			hold, release := holdOn(t)
 			h := overSocket(t, newServer(t, Options{}), proto.Hello{Concurrency: concurrency})
-			dir, release := pileUp(t, h, concurrency)
+			dir := pileUp(t, h, hold, concurrency)
 			time.Sleep(20 * time.Millisecond) // so that it waits, mostly
 			release()
 			for range concurrency + 402 {

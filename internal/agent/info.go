@@ -32,7 +32,7 @@ var capabilities = []struct {
 	{"httpHeaderEnvVars", withHelper},
 	{"sandboxedFileStreaming", withConfinement},
 	{"fileWriteStreaming", always},
-	{"shellSnapshotV2", never},
+	{"shellSnapshotV2", always},
 	{"windowsMxc", never},
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/snapshot"
 )
 
 // session owns processes. It outlives its connection for a while.
@@ -20,6 +21,8 @@ type session struct {
 
 	// out is where notifications go; nil while nobody is attached.
 	out atomic.Pointer[outbox]
+
+	snapshots snapshot.Store
 
 	conn  *conn       // the attached connection; guarded by Server.mu
 	timer *time.Timer // ends a detached session; guarded by Server.mu
@@ -104,6 +107,7 @@ func (sess *session) end() {
 	}
 	clear(sess.processes)
 	sess.mu.Unlock()
+	sess.snapshots.End()
 	for _, p := range all {
 		p.Abandon()
 		sess.server.retained.forget(p)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/snapshot"
 )
 
 var uuid = sync.OnceValue(func() *regexp.Regexp {
@@ -15,12 +16,13 @@ var uuid = sync.OnceValue(func() *regexp.Regexp {
 
 // startParams is what process/start asks for, beside the command itself.
 type startParams struct {
-	spec    process.Spec
-	cwd     proto.URI
-	policy  *process.EnvPolicy
-	meta    [][2]string
-	sandbox *proto.Sandbox
-	network network
+	spec     process.Spec
+	cwd      proto.URI
+	policy   *process.EnvPolicy
+	meta     [][2]string
+	sandbox  *proto.Sandbox
+	network  network
+	snapshot *snapshot.Wish
 }
 
 func decodeStart(v proto.Value) (operation, error) {
@@ -36,18 +38,10 @@ func decodeStart(v proto.Value) (operation, error) {
 	s.cwd = p.URI("cwd")
 	s.metadata(p)
 	s.envPolicy(p)
-	if snapshot := p.Sub(p.Nullable("shellSnapshot"), "ShellSnapshot"); snapshot != nil {
-		snapshot.String("scopeId")
-		if shell := snapshot.Sub(snapshot.Required("shell"), "Shell"); shell != nil {
-			shell.String("name")
-			shell.String("path")
-			snapshot.Join(shell)
-		}
-		p.Join(snapshot)
-	}
+	s.snapshotParam(p)
 	s.sandbox = p.SandboxParam()
 	s.network = decodeNetwork(p)
-	return operation{do: s.start}, p.Err()
+	return operation{do: s.start, waits: s.waits}, p.Err()
 }
 
 func (s *startParams) metadata(p *proto.Params) {
@@ -127,6 +121,7 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	} else {
 		spec.Confine = policy
 	}
+	defer s.snapshotted(c, &spec)()
 	p, err := c.session.Load().start(spec, plan)
 	if err != nil {
 		return nil, err

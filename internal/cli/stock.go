@@ -21,7 +21,7 @@ type stockFlags struct {
 
 	PIDNamespace *string `name:"linux-sandbox-pid-namespace" placeholder:"isolate|inherit" help:"Whether a confined command gets a PID namespace of its own (isolate)."`
 
-	TransparentTCP bool    `name:"linux-sandbox-transparent-tcp" help:"Refused: there is no managed network proxy yet."`
+	TransparentTCP bool    `name:"linux-sandbox-transparent-tcp" help:"Refused: the proxy of commands does not have it."`
 	UpstreamProxy  *string `name:"tcp-upstream-proxy" placeholder:"HOST:PORT" help:"Refused, likewise."`
 	PrivateIPs     bool    `name:"proxy-private-ips-via-upstream" help:"Refused, likewise."`
 
@@ -82,7 +82,7 @@ func (f *stockFlags) offered() error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("this server does not offer %s: it has no managed network proxy yet", name)
+	return fmt.Errorf("this server does not offer %s: its proxy for commands does not have it", name)
 }
 
 // warn says once what has no effect.

@@ -44,21 +44,32 @@ func TestSizeOfAFile(t *testing.T) {
 func TestSizeOfARoot(t *testing.T) {
 	dir := tree(t, "s p/98; s p/99")
 	fill(t, dir+"/p", 18, maxFile-1, 'x')
-	got := answer(t, dir, "$U/p")
-	const full = "warning: capability root bundle exceeds the 16777216-byte limit"
-	if skills := strings.Count(got, "=xxx"); skills != 16 || strings.Count(got, full) != 2 || !strings.Contains(got, "skill p/98/SKILL.md=s\nskill p/99/SKILL.md=s\n") {
-		t.Errorf("%d large skills: %s", skills, got)
+	const full = "capability root bundle exceeds the 16777216-byte limit"
+	r := Root("i", proto.FileURI(dir+"/p"), maxAll)
+	if r.size != 16*(maxFile-1)+2 || len(r.skills) != 18 || fmt.Sprint(r.warnings) != fmt.Sprint([]string{full, full}) {
+		t.Errorf("%d bytes of %d skills, %q", r.size, len(r.skills), r.warnings)
 	}
 }
 
 func TestSizeOfAllRoots(t *testing.T) {
 	dir := tree(t, "mkdir small; s small/a")
 	fill(t, dir+"/p", 16, maxFile, 'x')
-	roots := []string{"$U/p", "$U/p", "$U/small", "$U/p", "$U/p", "$U/small"}
-	out := discover(t, dir, roots...)
-	const full = "capability roots exceed the 67108864-byte limit together"
-	if len(out) > maxAll+1<<20 || strings.Count(out, full) != 1 || strings.Count(out, "$U/small/a/SKILL.md") != 2 {
-		t.Errorf("%d bytes, warned %d times", len(out), strings.Count(out, full))
+	large, small := Request{URI: proto.FileURI(dir + "/p")}, Request{URI: proto.FileURI(dir + "/small")}
+	result, err := Roots([]Request{large, large, small, large, large, small}, unconfined)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	var skills []int
+	var warnings []string
+	for _, r := range result.(Results) {
+		total += r.size
+		skills = append(skills, len(r.skills))
+		warnings = append(warnings, r.warnings...)
+	}
+	const full = "[capability roots exceed the 67108864-byte limit together]"
+	if total != maxAll-maxFile+2 || fmt.Sprint(skills) != "[16 16 1 16 15 1]" || fmt.Sprint(warnings) != full {
+		t.Errorf("%d bytes, skills %v, %q", total, skills, warnings)
 	}
 }
 

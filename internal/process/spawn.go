@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 
@@ -37,6 +38,8 @@ type Spec struct {
 	Confine *confine.Policy
 	// Listen is confine.Job's.
 	Listen func() error
+	// State, if not nil, is open in the command as descriptor StateFD.
+	State *os.File
 	// SignalCodes gives 128+N for a signal N on a terminal too, where the
 	// protocol says 1.
 	SignalCodes bool
@@ -106,7 +109,7 @@ func spawn(spec *Spec) (*child, error) {
 			sys := &syscall.SysProcAttr{Setsid: true, Setctty: spec.TTY, PidFD: &c.pidfd, Credential: spec.Identity.credential()}
 			c.pid, err = children.fork(func() (int, error) {
 				return syscall.ForkExec(program, argv, &syscall.ProcAttr{
-					Dir: cwd, Env: pairs(spec.Env), Files: theirs[:], Sys: sys,
+					Dir: cwd, Env: pairs(spec.Env), Files: withState(theirs, spec.State), Sys: sys,
 				})
 			})
 			return err

@@ -93,8 +93,7 @@ func TestTheDoorCounts(t *testing.T) {
 
 // A stranger that does not finish its request is not waited for.
 func TestARequestMustCome(t *testing.T) {
-	l := listen(t, echo)
-	l.server.ReadTimeout = 50 * time.Millisecond
+	l := listenAs(t, echo, func(l *Listener) { l.server.ReadTimeout = 50 * time.Millisecond })
 	for _, request := range []string{"", "GET / HTT", "GET / HTTP/1.1\r\nHost: x\r\n", "GET /readyz HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx"} {
 		s := dial(t, l)
 		s.write([]byte(request))
@@ -113,8 +112,7 @@ func TestTheTokenIsAskedForLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := listen(t, echo)
-	l.guard = guard
+	l := listenAs(t, echo, func(l *Listener) { l.guard = guard })
 	ws := upgradeHeaders
 	for _, tt := range []struct{ request, status, body string }{
 		{"GET / HTTP/1.1\r\n" + ws + "Authorization: Bearer open-sesame\r\n", "101", ""},
