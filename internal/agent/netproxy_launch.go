@@ -57,16 +57,11 @@ type commandProxy struct {
 func (p *proxyPlan) launch(sess *session, process string, s *proxySockets) (*commandProxy, error) {
 	link, err := sess.server.startProxy(s.files)
 	s.close()
-	if err == nil {
-		if err = link.WriteFrames(p.config.Frame()); err != nil {
-			link.end()
-		}
-	}
 	if err != nil {
 		return nil, &proto.Error{Code: proto.CodeInternal, Kind: "spawnFailed", Message: "network proxy: " + err.Error()}
 	}
 	c := &commandProxy{link: link, sess: sess, process: process, asks: p.asks, writing: make(chan struct{}, 1)}
-	go c.serve()
+	go c.serve(p.config.Frame())
 	return c, nil
 }
 
@@ -79,10 +74,13 @@ func (c *commandProxy) stop() {
 	}
 }
 
-// serve passes on what the process says. One that says what it should not is
-// ended, and its command is without a way out.
-func (c *commandProxy) serve() {
+// serve tells the process its configuration and passes on what it says. One that
+// says what it should not is ended, and its command is without a way out.
+func (c *commandProxy) serve(config proto.Frame) {
 	defer c.link.end()
+	if c.link.WriteFrames(config) != nil {
+		return
+	}
 	for {
 		f, err := c.link.ReadFrame()
 		if err != nil || c.stopped.Load() || c.receive(f) != nil {

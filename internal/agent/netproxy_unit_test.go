@@ -146,7 +146,7 @@ func TestBridges(t *testing.T) {
 func TestAPlansSockets(t *testing.T) {
 	n := network{enforce: true, proxy: &proxyParams{asks: true, upstream: true, config: policy.Config{HTTP: true, SOCKS: true, UDP: true}}}
 	p, err := n.plan(nil, func(name string) string { return name }, true)
-	if err != nil || !p.isolated || p.asks == nil || p.config.HTTPProxy != "HTTP_PROXY" || p.config.HTTPSProxy != "HTTPS_PROXY" || p.config.NoProxy != "NO_PROXY" {
+	if err != nil || !p.alone() || p.asks == nil || p.config.HTTPProxy != "HTTP_PROXY" || p.config.HTTPSProxy != "HTTPS_PROXY" || p.config.NoProxy != "NO_PROXY" {
 		t.Fatalf("%+v %v", p, err)
 	}
 	s, err := p.open()

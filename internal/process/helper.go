@@ -66,7 +66,8 @@ func (s *childSet) helper(spec *HelperSpec) (*Helper, error) {
 		return nil, err
 	}
 	defer func() { _ = unix.Close(null) }()
-	// By a descriptor, as a confined helper may not see its own path.
+	// By a descriptor, as a confined helper may not see its own path. It is not
+	// opened for reading: the user of commands must not be able to read it.
 	program, err := unix.Open(spec.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -76,10 +77,13 @@ func (s *childSet) helper(spec *HelperSpec) (*Helper, error) {
 	for _, fd := range spec.Files {
 		files = append(files, uintptr(fd))
 	}
+	// The program is the last of them: another number could be overwritten by one
+	// of the others before it is executed.
+	files = append(files, uintptr(program))
 	h := &Helper{pidfd: -1}
 	start := func() (err error) {
 		h.pid, err = s.fork(func() (int, error) {
-			return syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", program), spec.Argv, &syscall.ProcAttr{
+			return syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", len(files)-1), spec.Argv, &syscall.ProcAttr{
 				Dir: usableDir(spec.Dirs...), Env: spec.Env, Files: files,
 				Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &h.pidfd, Credential: spec.Identity.credential()},
 			})
