@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -54,7 +56,7 @@ func (p *proxies) serve(t *testing.T, s *Server) {
 		running.Go(func() {
 			defer close(l.done)
 			theirs := proto.NewStreamConn(&socket{fd: pair[1]}, policy.MaxMessage)
-			if err := netproxy.Run(theirs, func(n int) *os.File { return inherited[n] }); err != nil {
+			if err := netproxy.Run(theirs, func(n int) *os.File { return inherited[n] }); err != nil && !errors.Is(err, io.EOF) {
 				t.Errorf("the proxy: %v", err)
 			}
 			_ = theirs.Close()

@@ -150,6 +150,7 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 	opts := &sess.server.opts
 	var proxy *commandProxy
 	var sockets proxySockets
+	var unserved atomic.Bool // it was started, but what it needs beside it was not
 	var err error
 	if plan.alone() {
 		// They are opened on the command's own loopback, and served once it runs.
@@ -166,7 +167,11 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 	p, err := sess.server.startProcess(spec, process.Options{
 		OutputBytes: opts.OutputBytes,
 		OOMScoreAdj: opts.OOMScoreAdj,
-		Notify:      sess.notify,
+		Notify: func(frames []byte) {
+			if !unserved.Load() {
+				sess.notify(frames)
+			}
+		},
 		Closed: func(p *process.Process) {
 			proxy.stop()
 			sess.server.running.Add(-1)
@@ -177,16 +182,16 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 			time.AfterFunc(opts.KeepClosed, func() { sess.forget(p) })
 		},
 	})
-	var unserved error
+	var late error
 	if err == nil && len(sockets.files) > 0 {
-		proxy, unserved = plan.launch(sess, spec.ID, &sockets)
+		proxy, late = plan.launch(sess, spec.ID, &sockets)
 	}
 	sockets.close()
 	sess.mu.Lock()
-	if sess.ended && unserved == nil {
-		unserved = proto.Invalid("session has ended")
+	if sess.ended && late == nil {
+		late = proto.Invalid("session has ended")
 	}
-	if err != nil || unserved != nil {
+	if err != nil || late != nil {
 		delete(sess.processes, spec.ID)
 	} else {
 		sess.processes[spec.ID] = p
@@ -195,10 +200,11 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 	switch {
 	case err != nil:
 		proxy.stop()
-	case unserved != nil:
+	case late != nil:
+		unserved.Store(true)
 		p.Abandon()
 		go p.Run()
-		return nil, unserved
+		return nil, late
 	}
 	return p, err
 }

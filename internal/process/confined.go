@@ -22,9 +22,8 @@ var Confiner = sync.OnceValue(func() *confine.Confiner {
 // command's failure and not that of its start.
 const notExecuted = 101
 
-// startConfined starts the command under its profile; output is where it would
-// write to.
-func (c *child) startConfined(spec *Spec, cwd string, output int, start func(cwd string) error) error {
+// startConfined starts the command under its profile; stderr is the command's.
+func (c *child) startConfined(spec *Spec, cwd string, stderr int, start func(cwd string) error) error {
 	if !spec.TTY {
 		// A working directory that is not there at all is told before.
 		if err := checkDir(cwd); err != nil {
@@ -51,7 +50,7 @@ func (c *child) startConfined(spec *Spec, cwd string, output int, start func(cwd
 		return nil
 	case errors.As(err, &refusal):
 		c.stillborn = refusal.Status
-		sayTo(output, fmt.Sprintf("exec-server: %s\n", refusal))
+		sayTo(stderr, fmt.Sprintf("exec-server: %s\n", refusal))
 		return nil
 	case failed == nil:
 		return &proto.Error{Code: proto.CodeInvalidParams, Kind: "sandboxUnavailable", Message: fmt.Sprintf("failed to prepare process sandbox: %s", err)}
@@ -59,7 +58,7 @@ func (c *child) startConfined(spec *Spec, cwd string, output int, start func(cwd
 		return failed
 	}
 	c.stillborn = notExecuted
-	sayTo(output, fmt.Sprintf("exec-server: cannot execute %s in its sandbox: %s\n", spec.Argv[0], textOf(failed)))
+	sayTo(stderr, fmt.Sprintf("exec-server: cannot execute %s in its sandbox: %s\n", spec.Argv[0], textOf(failed)))
 	return nil
 }
 

@@ -117,7 +117,7 @@ func spawn(spec *Spec) (*child, error) {
 		if spec.Confine == nil {
 			err = start(cwd)
 		} else {
-			err = c.startConfined(spec, cwd, int(theirs[1]), start)
+			err = c.startConfined(spec, cwd, int(theirs[2]), start)
 		}
 	}
 	closeAll(theirs[:])
