@@ -32,7 +32,6 @@ func run() error {
 	output := flag.Int("output-bytes", 0, "output retained for each process")
 	detach := flag.Duration("detach", 0, "how long a session lives without a connection")
 	keep := flag.Duration("keep-closed", 0, "how long an ended process stays readable")
-	inheritPIDs := flag.Bool("inherit-pid-namespace", false, "leave confined commands in the container's PID namespace")
 	processes := flag.Int("max-processes", 0, "commands that may run at once; 0 is no limit")
 	helper := flag.String("helper", "", "program for what the agent does not do itself")
 	connections := flag.Int("max-connections", 0, "connections that may be there at once; 0 is no limit")
@@ -59,7 +58,7 @@ func run() error {
 	s := agent.New(agent.Options{
 		Identity: identity(u), Env: environment(u), Cwd: *cwd, Home: u.Home, Shell: u.Shell,
 		Detach: *detach, KeepClosed: *keep, OutputBytes: *output, OOMScoreAdj: 500,
-		MaxProcesses: *processes, MaxConnections: *connections, InheritPIDNamespace: *inheritPIDs, Helper: *helper,
+		MaxProcesses: *processes, MaxConnections: *connections, Helper: *helper,
 		// The sandbox of a session ends with it, and a sandbox ends with its init.
 		LastSession: func(string) { go func() { time.Sleep(100 * time.Millisecond); os.Exit(0) }() },
 	})

@@ -25,9 +25,6 @@ type Options struct {
 	KeepClosed time.Duration
 	// OutputBytes are retained for each process (1 MiB).
 	OutputBytes int
-	// InheritPIDNamespace leaves confined commands in the server's PID namespace;
-	// by default each gets one of its own.
-	InheritPIDNamespace bool
 	// OOMScoreAdj is that of commands; 0 leaves it alone.
 	OOMScoreAdj int
 	// MaxProcesses may run at once, and MaxConnections be there; 0 is no limit.

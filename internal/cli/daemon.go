@@ -46,8 +46,6 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, passi
 			Detach:      cfg.Session.Detach.Duration,
 			KeepClosed:  cfg.Session.KeepClosed.Duration,
 			OutputBytes: int(cfg.Session.OutputBytes),
-
-			InheritPIDNamespace: cfg.Sandbox.PIDNamespace == "inherit",
 		})
 	} else if d.runtime, d.images, err = openContainerd(ctx, cfg, log); err != nil {
 		return nil, err

@@ -45,9 +45,6 @@ func (s *serveCmd) apply(cfg *config.Config) error {
 	if n := s.ConcurrentRequests; n != nil {
 		cfg.Listen.ConcurrentRequests = min(*n, mostConcurrent)
 	}
-	if s.PIDNamespace != nil {
-		cfg.Sandbox.PIDNamespace = *s.PIDNamespace
-	}
 	if !transport.ValidEnvironment(cfg.Listen.EnvironmentID) {
 		return fmt.Errorf("environment id %q: 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or a digit", cfg.Listen.EnvironmentID)
 	}

@@ -22,9 +22,6 @@ func spec(cfg *config.Config, name, profile string) runtime.Spec {
 			"--output-bytes", fmt.Sprint(int64(cfg.Session.OutputBytes)),
 		},
 	}
-	if cfg.Sandbox.PIDNamespace == "inherit" {
-		s.AgentArgs = append(s.AgentArgs, "--inherit-pid-namespace")
-	}
 	if p.Pids > 0 {
 		// A connection and a running command each take the agent a thread.
 		s.AgentArgs = append(s.AgentArgs,

@@ -19,7 +19,7 @@ type stockFlags struct {
 	Disable      []string `sep:"none" placeholder:"FEATURE" help:"Accepted, without effect."`
 	StrictConfig bool     `help:"Accepted: unknown keys of the configuration are errors anyway."`
 
-	PIDNamespace *string `name:"linux-sandbox-pid-namespace" placeholder:"isolate|inherit" help:"Whether a confined command gets a PID namespace of its own (isolate)."`
+	PIDNamespace *string `name:"linux-sandbox-pid-namespace" placeholder:"isolate|inherit" help:"Accepted: a confined command always has a PID namespace of its own, as by isolate."`
 
 	TransparentTCP bool    `name:"linux-sandbox-transparent-tcp" help:"Refused: the proxy of commands does not have it."`
 	UpstreamProxy  *string `name:"tcp-upstream-proxy" placeholder:"HOST:PORT" help:"Refused, likewise."`
@@ -89,6 +89,9 @@ func (f *stockFlags) offered() error {
 func (f *stockFlags) warn(w io.Writer) {
 	if len(f.Override)+len(f.Enable)+len(f.Disable) > 0 {
 		fmt.Fprintln(w, "exec-server: -c, --enable and --disable configure codex and have no effect on this server")
+	}
+	if f.PIDNamespace != nil && *f.PIDNamespace == "inherit" {
+		fmt.Fprintln(w, "exec-server: --linux-sandbox-pid-namespace inherit has no effect: confined commands have PID namespaces of their own")
 	}
 }
 

@@ -31,7 +31,6 @@ type Config struct {
 	Listen         Listen             `toml:"listen"`
 	Containerd     Containerd         `toml:"containerd"`
 	Session        Session            `toml:"session"`
-	Sandbox        Sandbox            `toml:"sandbox"`
 	Limits         Limits             `toml:"limits"`
 	Profiles       map[string]Profile `toml:"profile"`
 }
@@ -74,11 +73,6 @@ type Session struct {
 	Detach      Duration `toml:"detach"`
 	KeepClosed  Duration `toml:"keep_closed"`
 	OutputBytes Size     `toml:"output_bytes"`
-}
-
-// Sandbox is how single commands are confined, where a harness asks for it.
-type Sandbox struct {
-	PIDNamespace string `toml:"pid_namespace"`
 }
 
 // Limits bound the whole server.

@@ -45,7 +45,6 @@ func TestErrors(t *testing.T) {
 		v + "[listen.auth]\nmode = 'signed-bearer-token'\ntoken_sha256 = 'x'":                                           `4:1: listen.auth.token_sha256: needs mode = "capability-token", and the mode is "signed-bearer-token"`,
 		v + "[listen.auth]\nmax_clock_skew = '1.5s'":                                                                    `3:1: listen.auth.max_clock_skew: 1.5s is not from 0s to 24h in whole seconds`,
 		v + "[listen.auth]\nmax_clock_skew = '-1s'":                                                                     `3:1: listen.auth.max_clock_skew: -1s is not from 0s to 24h in whole seconds`,
-		v + "sandbox.pid_namespace = 'x'":                                                                               `2:1: sandbox.pid_namespace: "x" is none of isolate, inherit`,
 		v + "containerd.address = 'x'":                                                                                  `2:1: containerd.address: "x" is no absolute path of a socket`,
 		v + "containerd.runc = 'runc'":                                                                                  `2:1: containerd.runc: "runc" is no absolute path of a program`,
 		v + "session.detach = '-1s'":                                                                                    "2:1: session.detach: -1s is not from 0s to 720h",

@@ -61,7 +61,6 @@ func (c *Config) validate(index keyIndex) *problem {
 		{"log.format", c.Log.Format, []string{"auto", "text", "json"}},
 		{"listen.scope", c.Listen.Scope, []string{"environment", "session"}},
 		{"listen.auth.mode", c.Listen.Auth.Mode, []string{"none", "capability-token", "signed-bearer-token"}},
-		{"sandbox.pid_namespace", c.Sandbox.PIDNamespace, []string{"isolate", "inherit"}},
 	} {
 		if !slices.Contains(choice.of, choice.value) {
 			return bad(choice.key, "%q is none of %s", choice.value, strings.Join(choice.of, ", "))
