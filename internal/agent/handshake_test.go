@@ -19,6 +19,7 @@ var valid = map[string]struct{ params, family string }{
 	"process/terminate":  {`{"processId":"p"}`, "exec"},
 	"process/resize":     {`{"processId":"p","rows":1,"cols":1}`, "exec"},
 	"process/closeStdin": {`{"processId":"p"}`, "exec"},
+	"http/request":       {`{"method":"GET","url":"http://x","requestId":"r"}`, "http"},
 	"fs/readFile":        {`{"path":"file:///x"}`, "filesystem"},
 	"fs/writeFile":       {`{"path":"file:///x","dataBase64":""}`, "filesystem"},
 	"fs/open":            {`{"handleId":"h","path":"file:///x"}`, "filesystem"},
@@ -32,6 +33,9 @@ var valid = map[string]struct{ params, family string }{
 	"fs/walk":            {`{"path":"file:///x","options":{"maxDepth":1,"maxDirectories":1,"maxEntries":1,"followDirectorySymlinks":false}}`, "filesystem"},
 	"fs/remove":          {`{"path":"file:///x"}`, "filesystem"},
 	"fs/copy":            {`{"sourcePath":"file:///x","destinationPath":"file:///y","recursive":false}`, "filesystem"},
+
+	"environmentConfig/read":  {`{"cwd":"file:///","configPaths":[],"requirementsPaths":[]}`, "environment config"},
+	"capabilities/discoverV2": {`{"cwd":"file:///"}`, "capability discovery"},
 }
 
 func TestEveryMethodIsKnown(t *testing.T) {

@@ -39,7 +39,7 @@ func TestEnvironmentInfo(t *testing.T) {
 // A flag promises something. Those that promise what is not there would make a
 // harness rely on it.
 func TestCapabilitiesPromiseWhatIsThere(t *testing.T) {
-	h := ready(t, newServer(t, Options{}), proto.Hello{})
+	h := ready(t, newServer(t, Options{Helper: "/helper"}), proto.Hello{})
 	v, err := proto.Parse([]byte(strings.TrimPrefix(h.result("environment/info", `null`), "ok ")))
 	if err != nil {
 		t.Fatal(err)
@@ -57,6 +57,20 @@ func TestCapabilitiesPromiseWhatIsThere(t *testing.T) {
 			t.Errorf("%s is %v, and %s is there: %v", flag, got, method, there)
 		}
 	}
+}
+
+// Without the helper nobody is to rely on what it does.
+func TestCapabilitiesOfTheHelperNeedIt(t *testing.T) {
+	h := ready(t, newServer(t, Options{}), proto.Hello{})
+	info := h.result("environment/info", `null`)
+	for _, flag := range helped {
+		if !strings.Contains(info, `"`+flag+`":false`) {
+			t.Errorf("%s is true: %s", flag, info)
+		}
+	}
+	h.call("http/request", `{"method":"GET","url":"http://127.0.0.1:1","requestId":"r"}`, "-32603 http/request failed: this executor has no helper program")
+	h.call("environmentConfig/read", `{"cwd":"file:///","configPaths":[["x"]],"requirementsPaths":[]}`, "-32603 this executor has no helper program")
+	h.call("capabilities/discoverV2", `{"cwd":"file:///"}`, "-32603 this executor has no helper program")
 }
 
 func TestInitializeTellsTheSameAsInfo(t *testing.T) {
