@@ -34,7 +34,7 @@ func (r *configRead) do(c *conn) (proto.Result, error) {
 	if len(r.paths[0])+len(r.paths[1]) == 0 {
 		return nil, proto.BadParams("at least one config or requirements path is required")
 	}
-	b := proto.AppendString([]byte(`{"home":`), c.server.opts.Home)
+	b := proto.AppendString([]byte(`{"home":`), c.server.home())
 	b = proto.AppendString(append(b, `,"cwd":`...), cwd)
 	for i, name := range []string{"configPaths", "requirementsPaths"} {
 		b = append(append(append(b, `,"`...), name...), `":[`...)
@@ -102,7 +102,7 @@ func decodeDiscoverV2(v proto.Value) (operation, error) {
 		p.Join(s)
 	}
 	return operation{waits: func(*conn) bool { return true }, do: func(c *conn) (proto.Result, error) {
-		params := append(proto.AppendString([]byte(`{"home":`), c.server.opts.Home), '}')
+		params := append(proto.AppendString([]byte(`{"home":`), c.server.home()), '}')
 		return c.askHelper(helperSpec{mode: "discover", sandbox: sandbox}, "capabilities/discoverV2", params, isDiscovery)
 	}}, p.Err()
 }

@@ -2,10 +2,9 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -34,24 +33,50 @@ type Helper struct{ pid, pidfd int }
 
 // StartHelper starts a helper. It has /dev/null for standard input and output,
 // and the server's own standard error.
-func StartHelper(spec HelperSpec) (*Helper, error) {
+func StartHelper(spec HelperSpec) (h *Helper, err error) {
 	shedInheritedOnce()
-	h, err := children.helper(&spec)
-	if errors.Is(err, unix.EAGAIN) && children.reaping() {
-		sweep() // as for commands: there may be room afterwards
+	done := make(chan struct{})
+	go func() { // with the server's own rights, which the caller's thread may have given up
+		defer close(done)
+		defer raiseOOMScore(spec.OOMScoreAdj)()
 		h, err = children.helper(&spec)
-	}
+		if errors.Is(err, unix.EAGAIN) && children.reaping() {
+			sweep() // as for commands: there may be room afterwards
+			h, err = children.helper(&spec)
+		}
+	}()
+	<-done
 	if err != nil {
 		return nil, proto.Errorf(proto.CodeInternal, "start helper: %s", err)
 	}
-	if adj := spec.OOMScoreAdj; adj != 0 {
-		// On a thread of the server's own: the caller's may have the rights of the
-		// commands' user, and the file is root's.
-		go func() {
-			_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", h.pid), strconv.AppendInt(nil, int64(adj), 10), 0)
-		}()
-	}
 	return h, nil
+}
+
+const oomScoreAdj = "/proc/self/oom_score_adj"
+
+// raised is held while the server itself has a helper's oom_score_adj.
+var raised sync.Mutex
+
+// raiseOOMScore gives the server an oom_score_adj for a helper to inherit, and
+// returns what takes it back. A helper that cannot be looked into has no such
+// file that the server could write to. For that moment the server is as likely
+// to be killed as a command of its size, which is not very.
+func raiseOOMScore(adj int) (lower func()) {
+	if adj == 0 {
+		return func() {}
+	}
+	raised.Lock()
+	before, err := os.ReadFile(oomScoreAdj)
+	if err == nil {
+		err = os.WriteFile(oomScoreAdj, strconv.AppendInt(nil, int64(adj), 10), 0)
+	}
+	if err != nil {
+		return raised.Unlock
+	}
+	return func() {
+		_ = os.WriteFile(oomScoreAdj, before, 0)
+		raised.Unlock()
+	}
 }
 
 // helper starts a helper and records it before the reaper can see it.
@@ -72,7 +97,6 @@ func (s *childSet) helper(spec *HelperSpec) (*Helper, error) {
 		Dir: usableDir(spec.Dirs...), Env: spec.Env, Files: files,
 		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &h.pidfd, Credential: spec.Identity.credential()},
 	})
-	runtime.KeepAlive(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -27,14 +27,14 @@ func roots(getenv func(string) string) (*x509.CertPool, error) {
 			if no, ok := errors.AsType[syscall.Errno](err); ok {
 				what = proto.ErrnoText(no)
 			}
-			return nil, fmt.Errorf("Failed to read CA certificate file %s selected by %s: %s. %s", file, name, what, rootsAdvice) //nolint:staticcheck,revive // the reference's words
+			return nil, fmt.Errorf("Failed to read CA certificate file %s selected by %s: %s. %s", file, name, what, rootsAdvice) //nolint:staticcheck // the reference's words
 		}
 		pool, err := x509.SystemCertPool()
 		if err != nil {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("Failed to load CA certificates from %s selected by %s: no certificates found in PEM file. %s", file, name, rootsAdvice) //nolint:staticcheck,revive // the same
+			return nil, fmt.Errorf("Failed to load CA certificates from %s selected by %s: no certificates found in PEM file. %s", file, name, rootsAdvice) //nolint:staticcheck // the same
 		}
 		return pool, nil
 	}
