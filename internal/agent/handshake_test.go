@@ -19,6 +19,7 @@ var valid = map[string]struct{ params, family string }{
 	"process/terminate":  {`{"processId":"p"}`, "exec"},
 	"process/resize":     {`{"processId":"p","rows":1,"cols":1}`, "exec"},
 	"process/closeStdin": {`{"processId":"p"}`, "exec"},
+	"http/request":       {`{"method":"GET","url":"http://x","requestId":"r"}`, "http"},
 	"fs/readFile":        {`{"path":"file:///x"}`, "filesystem"},
 	"fs/writeFile":       {`{"path":"file:///x","dataBase64":""}`, "filesystem"},
 	"fs/open":            {`{"handleId":"h","path":"file:///x"}`, "filesystem"},
@@ -36,7 +37,6 @@ var valid = map[string]struct{ params, family string }{
 
 	"environmentConfig/read":  {`{"cwd":"file:///","configPaths":[["a"]],"requirementsPaths":[]}`, "environment config"},
 	"capabilities/discoverV2": {`{"cwd":"file:///"}`, "capability discovery"},
-	"http/request":            {`{"method":"GET","url":"http://127.0.0.1:1/","requestId":"r"}`, "http"},
 
 	"capabilityRoots/discoverV1": {`{"roots":[]}`, "capability discovery"},
 }

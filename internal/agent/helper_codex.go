@@ -34,7 +34,7 @@ func (r *configRead) do(c *conn) (proto.Result, error) {
 	if len(r.paths[0])+len(r.paths[1]) == 0 {
 		return nil, proto.BadParams("at least one config or requirements path is required")
 	}
-	b := proto.AppendString([]byte(`{"home":`), c.server.opts.Home)
+	b := proto.AppendString([]byte(`{"home":`), c.server.home())
 	b = proto.AppendString(append(b, `,"cwd":`...), cwd)
 	for i, name := range []string{"configPaths", "requirementsPaths"} {
 		b = append(append(append(b, `,"`...), name...), `":[`...)
@@ -98,7 +98,7 @@ func decodeDiscoverV2(v proto.Value) (operation, error) {
 	p.URI("cwd") // what is installed does not depend on it
 	sandbox := p.StrictSandboxParam()
 	return operation{waits: func(*conn) bool { return true }, do: func(c *conn) (proto.Result, error) {
-		params := append(proto.AppendString([]byte(`{"home":`), c.server.opts.Home), '}')
+		params := append(proto.AppendString([]byte(`{"home":`), c.server.home()), '}')
 		policy, err := c.server.filePolicy(sandbox)
 		if err != nil {
 			return nil, err

@@ -50,11 +50,14 @@ func (h *httpHelper) take(c *conn, f proto.Frame) bool {
 		return true
 	}
 	id, ok := v.Get("id").Uint64()
+	if !ok {
+		return false
+	}
 	h.mu.Lock()
 	call := h.calls[id]
 	delete(h.calls, id)
 	h.mu.Unlock()
-	if !ok || call == nil {
+	if call == nil {
 		return false
 	}
 	call.size = len(f)

@@ -62,7 +62,7 @@ func (s *Server) info() proto.JSON {
 		b = append(b, "null"...)
 	}
 	b = append(b, `,"userHomeDir":`...)
-	b = append(proto.AppendURI(b, o.Home), `,"platformOs":"linux","prependPathDirs":[],"temporaryDirectories":[`...)
+	b = append(proto.AppendURI(b, s.home()), `,"platformOs":"linux","prependPathDirs":[],"temporaryDirectories":[`...)
 	temp := "/tmp"
 	if dir := s.getenv("TMPDIR"); dir != "" {
 		if !path.IsAbs(dir) {
@@ -80,6 +80,14 @@ func (s *Server) info() proto.JSON {
 		b = proto.AppendBool(append(proto.AppendString(b, c.name), ':'), c.on(s))
 	}
 	return append(b, "}}"...)
+}
+
+// home is the user's home directory: $HOME, and the passwd database's without it.
+func (s *Server) home() string {
+	if dir := s.getenv("HOME"); path.IsAbs(dir) {
+		return dir
+	}
+	return s.opts.Home
 }
 
 func (s *Server) getenv(name string) string {

@@ -59,6 +59,20 @@ func TestCapabilitiesPromiseWhatIsThere(t *testing.T) {
 	}
 }
 
+// Without the helper nobody is to rely on what it does.
+func TestCapabilitiesOfTheHelperNeedIt(t *testing.T) {
+	h := ready(t, newServer(t, Options{}), proto.Hello{})
+	info := h.result("environment/info", `null`)
+	for _, flag := range []string{"httpHeaderEnvVars", "environmentConfigRead", "capabilityDiscoveryV2", "networkProxyLaunch", "networkProxyReviewDomains"} {
+		if !strings.Contains(info, `"`+flag+`":false`) {
+			t.Errorf("%s is true: %s", flag, info)
+		}
+	}
+	h.call("http/request", `{"method":"GET","url":"http://127.0.0.1:1","requestId":"r"}`, "-32603 http/request failed: this executor has no helper program")
+	h.call("environmentConfig/read", `{"cwd":"file:///","configPaths":[["x"]],"requirementsPaths":[]}`, "-32603 this executor has no helper program")
+	h.call("capabilities/discoverV2", `{"cwd":"file:///"}`, "-32603 this executor has no helper program")
+}
+
 func TestInitializeTellsTheSameAsInfo(t *testing.T) {
 	h := connect(t, newServer(t, Options{}), proto.Hello{})
 	got := h.result("initialize", `{"clientName":"x"}`)

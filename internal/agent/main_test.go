@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(listenEnv); path != "" {
 		testListen(path)
 	}
+	if mode := os.Getenv(helperEnv); mode != "" {
+		testHelper(mode)
+	}
 	hold := func(v proto.Value) (operation, error) {
 		hold := holds[v.Get("on").Str()]
 		return operation{

@@ -11,6 +11,10 @@ import "encoding/binary"
 // A shell or a second copy of the agent would do the same, but the image need
 // not have the one, and the other costs a thousand times as much to start.
 var initProgram = executable([]byte{
+	0xbf, 0x0f, 0, 0, 0, //              mov  edi, PR_SET_NAME
+	0x48, 0x8d, 0x35, 0x94, 0, 0, 0, //  lea  rsi, "sandbox-init"
+	0xb8, 0x9d, 0, 0, 0, //              mov  eax, SYS_prctl
+	0x0f, 0x05, //                       syscall
 	0x48, 0x8d, 0x3d, 0x7b, 0, 0, 0, //  lea  rdi, "proc"
 	0x48, 0x8d, 0x35, 0x79, 0, 0, 0, //  lea  rsi, "/proc"
 	0x48, 0x89, 0xfa, //                 mov  rdx, rdi
@@ -46,6 +50,7 @@ var initProgram = executable([]byte{
 	0xb8, 0xe7, 0, 0, 0, //              mov  eax, SYS_exit_group
 	0x0f, 0x05, //                       syscall
 	'p', 'r', 'o', 'c', 0, '/', 'p', 'r', 'o', 'c', 0,
+	's', 'a', 'n', 'd', 'b', 'o', 'x', '-', 'i', 'n', 'i', 't', 0,
 })
 
 // executable wraps code that needs no memory but its stack into an ELF file.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -40,24 +41,56 @@ type Helper struct {
 
 // StartHelper starts a helper. It has /dev/null for standard input and output,
 // and the server's own standard error.
-func StartHelper(spec HelperSpec) (*Helper, error) {
+func StartHelper(spec HelperSpec) (h *Helper, err error) {
 	shedInheritedOnce()
-	h, err := children.helper(&spec)
-	if errors.Is(err, unix.EAGAIN) && children.reaping() {
-		sweep() // as for commands: there may be room afterwards
+	done := make(chan struct{})
+	// The caller's thread may have given the server's own file rights up.
+	confine.OnThread(func() {
+		defer close(done)
+		defer raiseOOMScore(spec.OOMScoreAdj)()
+		if spec.Identity.guarded() {
+			if err = confine.Guard(); err != nil {
+				return
+			}
+		}
 		h, err = children.helper(&spec)
-	}
+		if errors.Is(err, unix.EAGAIN) && children.reaping() {
+			sweep() // as for commands: there may be room afterwards
+			h, err = children.helper(&spec)
+		}
+	})
+	<-done
 	if err != nil {
 		return nil, proto.Errorf(proto.CodeInternal, "start helper: %s", err)
 	}
-	if adj := spec.OOMScoreAdj; adj != 0 {
-		// On a thread of the server's own: the caller's may have the rights of the
-		// commands' user, and the file is root's.
-		go func() {
-			_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", h.pid), strconv.AppendInt(nil, int64(adj), 10), 0)
-		}()
-	}
 	return h, nil
+}
+
+const oomScoreAdj = "/proc/self/oom_score_adj"
+
+// raised is held while the server itself has a helper's oom_score_adj.
+var raised sync.Mutex
+
+// raiseOOMScore gives the server an oom_score_adj for a helper to inherit, and
+// returns what takes it back. A helper that cannot be looked into has no such
+// file that the server could write to. For that moment the server is as likely
+// to be killed as a command of its size, which is not very.
+func raiseOOMScore(adj int) (lower func()) {
+	if adj == 0 {
+		return func() {}
+	}
+	raised.Lock()
+	before, err := os.ReadFile(oomScoreAdj)
+	if err == nil {
+		err = os.WriteFile(oomScoreAdj, strconv.AppendInt(nil, int64(adj), 10), 0)
+	}
+	if err != nil {
+		return raised.Unlock
+	}
+	return func() {
+		_ = os.WriteFile(oomScoreAdj, before, 0)
+		raised.Unlock()
+	}
 }
 
 func (s *childSet) helper(spec *HelperSpec) (*Helper, error) {

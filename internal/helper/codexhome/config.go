@@ -172,7 +172,7 @@ func legacyRequirements(f *file) (*file, error) {
 			known = known || value == s
 		}
 		if !known {
-			return nil, fmt.Errorf("Failed to parse config requirements as TOML: unknown variant `%s`\nin `%s`\n", s, rule.key) //nolint:staticcheck,revive // the reference's words
+			return nil, fmt.Errorf("Failed to parse config requirements as TOML: unknown variant `%s`\nin `%s`\n", s, rule.key) //nolint:staticcheck // the reference's words
 		}
 		list := &node{kind: array}
 		if rule.always != "" && rule.always != s {

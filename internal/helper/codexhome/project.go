@@ -143,7 +143,7 @@ func (t *trust) read(projects *node) error {
 		case "trusted", "untrusted":
 			t.levels[dir] = s == "trusted"
 		default:
-			return fmt.Errorf("unknown variant `%s`, expected `trusted` or `untrusted`\nin `projects.%s.trust_level`\n", s, dir) //nolint:revive // the reference's words
+			return fmt.Errorf("unknown variant `%s`, expected `trusted` or `untrusted`\nin `projects.%s.trust_level`\n", s, dir) //nolint:staticcheck // the reference's words
 		}
 	}
 	return nil

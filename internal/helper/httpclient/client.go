@@ -8,8 +8,8 @@ package httpclient
 import (
 	"context"
 	"errors"
-	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/exec-server/exec-server/internal/proto"
@@ -22,10 +22,16 @@ const maxRedirects = 10
 type Client struct {
 	pool    pool
 	proxies *proxies
+	err     error // why no request can be made
 }
 
-// New returns a client that uses the proxies of the process's environment.
-func New() *Client { return &Client{proxies: proxiesOf(os.Getenv), pool: pool{roots: extraRoots()}} }
+// New returns a client that uses the proxies and the certificates that the
+// process's environment names.
+func New() *Client {
+	c := &Client{proxies: proxiesOf(os.Getenv)}
+	c.pool.roots, c.err = roots(os.Getenv)
+	return c
+}
 
 // Response is the head of an answer, and its body, which has to be closed.
 type Response struct {
@@ -56,6 +62,9 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 	t, given, err := r.check()
 	if err != nil {
 		return nil, err
+	}
+	if c.err != nil {
+		return nil, failed("%s", c.err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	if r.Timed {
@@ -161,10 +170,8 @@ func (h *hop) redirect(resp *Response) bool {
 		h.lent = false
 	}
 	if h.target.scheme != "https" || next.scheme == "https" {
-		if u, err := url.Parse(h.target.text); err == nil {
-			u.Fragment, u.RawFragment = "", ""
-			h.headers.set("referer", u.String())
-		}
+		referer, _, _ := strings.Cut(h.target.text, "#")
+		h.headers.set("referer", referer)
 	}
 	h.target = next
 	return true

@@ -67,14 +67,6 @@ func (h *headers) remove(names ...string) {
 	}
 }
 
-func (h headers) clone() headers {
-	out := slices.Clone(h)
-	for i := range out {
-		out[i].values = slices.Clone(out[i].values)
-	}
-	return out
-}
-
 // isToken tells whether s is a token of RFC 9110, as methods and names are.
 func isToken(s string) bool {
 	for i := range len(s) {

@@ -26,6 +26,7 @@ type target struct {
 // urlWords has the reference's words for what can be wrong with a URL.
 var urlWords = map[weberrors.ErrorType]string{
 	weberrors.HostMissing:                 "empty host",
+	weberrors.InvalidCredentials:          "empty host",
 	weberrors.PortOutOfRange:              "invalid port number",
 	weberrors.PortInvalid:                 "invalid port number",
 	weberrors.IPv4TooManyParts:            "invalid IPv4 address",

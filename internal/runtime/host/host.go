@@ -50,16 +50,22 @@ func (r *Runtime) keep(binary []byte) {
 	if err != nil {
 		return
 	}
-	f := os.NewFile(uintptr(fd), "exec-helper")
+	// A number that no descriptor of the helper's own takes on the way to it.
+	high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 128)
+	_ = unix.Close(fd)
+	if err != nil {
+		return
+	}
+	f := os.NewFile(uintptr(high), "exec-helper")
 	_, err = f.Write(binary)
 	if err == nil {
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+		_, err = unix.FcntlInt(uintptr(high), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	}
 	if err != nil {
 		_ = f.Close()
 		return
 	}
-	r.helper, r.opts.Helper = f, fmt.Sprintf("/proc/self/fd/%d", fd)
+	r.helper, r.opts.Helper = f, fmt.Sprintf("/proc/self/fd/%d", high)
 }
 
 // Create implements runtime.Runtime.
