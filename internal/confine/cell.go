@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -134,7 +135,6 @@ func (c *cell) startInit(procs processes) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(program)
 	var in, out [2]int
 	if err := unix.Pipe2(in[:], unix.O_CLOEXEC); err != nil {
 		return fmt.Errorf("pipe: %w", err)
@@ -169,8 +169,8 @@ func (c *cell) startInit(procs processes) error {
 	return nil
 }
 
-// initFile is the init program as an open file.
-func initFile() (int, error) {
+// initFile is the init program as an open file, made once.
+var initFile = sync.OnceValues(func() (int, error) {
 	const executableMemory = 0x10 // MFD_EXEC, unknown before Linux 6.3
 	fd, err := unix.MemfdCreate("sandbox-init", unix.MFD_CLOEXEC|executableMemory)
 	if errors.Is(err, unix.EINVAL) {
@@ -190,7 +190,7 @@ func initFile() (int, error) {
 		return -1, fmt.Errorf("init program: %w", err)
 	}
 	return ro, nil
-}
+})
 
 // end takes the namespaces down, with all processes in them, and returns when
 // that is done.
@@ -225,23 +225,32 @@ type masks struct {
 
 // procMasks copies what is mounted below /proc.
 func procMasks() (m masks, err error) {
-	table, err := os.ReadFile("/proc/thread-self/mountinfo")
-	if err != nil {
-		return m, fmt.Errorf("read mounts: %w", err)
-	}
-	for line := range strings.Lines(string(table)) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 || !strings.HasPrefix(fields[4], "/proc/") || strings.Contains(fields[4], `\`) {
-			continue
-		}
-		tree, err := cloneAt(fields[4], 0)
+	paths, err := maskedPaths()
+	for _, at := range paths {
+		tree, err := cloneAt(at, 0)
 		if err != nil {
 			return m, err
 		}
-		m.paths, m.trees = append(m.paths, fields[4]), append(m.trees, tree)
+		m.paths, m.trees = append(m.paths, at), append(m.trees, tree)
 	}
-	return m, nil
+	return m, err
 }
+
+// maskedPaths is what was mounted below /proc when it was first asked for: what
+// hides parts of it is there before the first command.
+var maskedPaths = sync.OnceValues(func() (paths []string, err error) {
+	table, err := os.ReadFile("/proc/thread-self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("read mounts: %w", err)
+	}
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		if len(fields) > 4 && strings.HasPrefix(fields[4], "/proc/") && !strings.Contains(fields[4], `\`) {
+			paths = append(paths, fields[4])
+		}
+	}
+	return paths, nil
+})
 
 // apply puts the copies over the /proc that is there now.
 func (m *masks) apply() error {
