@@ -20,7 +20,8 @@ type Confiner struct {
 
 	mu     sync.Mutex // guards all below; not held while a cell is made
 	spare  *cell
-	making bool
+	making sync.WaitGroup // whoever makes the spare cell
+	busy   bool           // somebody does
 	closed bool
 	dark   int // descriptor of a network namespace; 0 before it is needed
 }
@@ -257,18 +258,18 @@ func (c *Confiner) take() (*cell, error) {
 // prepare has the next cell made, in the background.
 func (c *Confiner) prepare() {
 	c.mu.Lock()
-	refill := c.spare == nil && !c.making && !c.closed
-	c.making = c.making || refill
-	c.mu.Unlock()
+	refill := c.spare == nil && !c.busy && !c.closed
 	if refill {
-		go c.refill()
+		c.busy = true
+		c.making.Go(c.refill)
 	}
+	c.mu.Unlock()
 }
 
 func (c *Confiner) refill() {
 	made, err := newCell(c.procs)
 	c.mu.Lock()
-	c.making = false
+	c.busy = false
 	keep := err == nil && !c.closed
 	if keep {
 		c.spare = made
@@ -283,7 +284,8 @@ func (c *Confiner) refill() {
 // anything is done that could see it. It costs nothing if there is nothing.
 func (c *Confiner) Sweep() { c.marks.sweep() }
 
-// Close gives up the cell that is kept ready.
+// Close gives up the cell that is kept ready, and all that is made ahead. What is
+// confined after it has to wait for its own.
 func (c *Confiner) Close() {
 	c.mu.Lock()
 	spare := c.spare
@@ -293,6 +295,7 @@ func (c *Confiner) Close() {
 		c.dark = 0
 	}
 	c.mu.Unlock()
+	c.making.Wait()
 	if spare != nil {
 		spare.end(c.procs)
 	}

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"unsafe"
@@ -49,20 +48,4 @@ func seccomp() Check {
 		return Check{Name: "seccomp", Status: Fail, Detail: "not available: " + errno.Error(), Fix: "use a kernel with CONFIG_SECCOMP_FILTER"}
 	}
 	return ok("seccomp", "filters are available")
-}
-
-func landlock() Check {
-	const version = 1 // LANDLOCK_CREATE_RULESET_VERSION: only ask
-	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, version)
-	switch {
-	case errors.Is(errno, unix.EOPNOTSUPP):
-		return Check{Name: "landlock", Status: Warn, Detail: "built into the kernel, but off; commands cannot be confined further",
-			Fix: "add landlock to lsm= on the kernel's command line"}
-	case errno != 0:
-		return Check{Name: "landlock", Status: Warn, Detail: "not available: " + errno.Error() + "; commands cannot be confined further",
-			Fix: "use a kernel of at least 5.13 with CONFIG_SECURITY_LANDLOCK"}
-	case abi < 4:
-		return Check{Name: "landlock", Status: Warn, Detail: fmt.Sprintf("ABI %d confines files but no network", abi), Fix: "use a kernel of at least 6.7"}
-	}
-	return ok("landlock", "ABI %d", abi)
 }

@@ -82,6 +82,7 @@ func (r *Runtime) Adopt(context.Context) ([]runtime.Sandbox, error) { return nil
 
 // Close implements runtime.Runtime.
 func (r *Runtime) Close() error {
+	process.Confiner().Close()
 	if r.helper != nil {
 		return r.helper.Close()
 	}
