@@ -68,12 +68,12 @@ func run() error {
 	return s.Listen(*socket)
 }
 
-// identity is nil if commands run as the agent's own user.
+// identity is nil if commands run as the agent's own user, who is not root.
 func identity(u agent.User) *process.Identity {
-	if u.UID == os.Getuid() && u.GID == os.Getgid() && len(u.Groups) == 0 {
+	if os.Getuid() != 0 && u.UID == os.Getuid() && u.GID == os.Getgid() && len(u.Groups) == 0 {
 		return nil
 	}
-	return &process.Identity{UID: u.UID, GID: u.GID, Groups: u.Groups}
+	return &process.Identity{UID: u.UID, GID: u.GID, Groups: u.Groups, Guard: os.Getuid() == 0}
 }
 
 // environment is what commands inherit: the container's, and what a log-in adds.

@@ -53,9 +53,10 @@ func setEnvironment(t *testing.T, env []string) {
 	}
 }
 
-func TestIdentityIsNilForTheAgentsOwnUser(t *testing.T) {
-	if id := identity(agent.User{UID: os.Getuid(), GID: os.Getgid()}); id != nil {
-		t.Errorf("it is %+v", id)
+func TestIdentity(t *testing.T) {
+	own := identity(agent.User{UID: os.Getuid(), GID: os.Getgid()})
+	if root := os.Getuid() == 0; root && (own == nil || !own.Guard) || !root && own != nil {
+		t.Errorf("of the agent's own user it is %+v", own)
 	}
 	for _, u := range []agent.User{{UID: os.Getuid() + 1, GID: os.Getgid()}, {UID: os.Getuid(), GID: os.Getgid() + 1}, {UID: os.Getuid(), GID: os.Getgid(), Groups: []int{5}}} {
 		if id := identity(u); id == nil || id.UID != u.UID || id.GID != u.GID || len(id.Groups) != len(u.Groups) {

@@ -17,6 +17,7 @@ var modes = map[string]func() error{
 	"http":     func() error { return helper.Serve(helper.HTTP()) },
 	"config":   func() error { return helper.Serve(helper.Config) },
 	"discover": func() error { return helper.Serve(helper.Discover) },
+	"proxy":    serveProxy,
 }
 
 // maxStack bounds, in bytes, how deep a document can make a decoder recurse: the

@@ -6,6 +6,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/fs"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/watch"
 )
 
 // conn is one connection from a harness.
@@ -15,10 +16,13 @@ type conn struct {
 	in     proto.Conn
 	out    *outbox
 	files  *fs.Files
+	watch  watch.Slot
 	lanes  scheduler
 	http   httpHelper
 	gone   chan struct{} // closed when the connection has ended
+	asked  questions
 
+	dropped     atomic.Bool             // nothing that it asks for is begun any more
 	session     atomic.Pointer[session] // nil before initialize
 	initialized atomic.Bool
 }
@@ -28,7 +32,7 @@ type conn struct {
 type scheduler interface{ take(proto.Frame) }
 
 func newConn(s *Server, pc proto.Conn, hello proto.Hello) *conn {
-	c := &conn{server: s, hello: hello, in: pc, out: newOutbox(pc), files: fs.New(), gone: make(chan struct{})}
+	c := &conn{server: s, hello: hello, in: pc, out: newOutbox(pc), files: fs.New(s.confineFiles), gone: make(chan struct{})}
 	if hello.Concurrency > 1 {
 		c.lanes = newParallel(c, hello.Concurrency)
 	} else {
@@ -38,17 +42,18 @@ func newConn(s *Server, pc proto.Conn, hello proto.Hello) *conn {
 }
 
 func (c *conn) serve() {
-	for {
+	for !c.dropped.Load() { // more may have been read than was worked on
 		f, err := c.in.ReadFrame()
 		if err != nil {
 			break
 		}
 		c.lanes.take(f)
 	}
-	c.out.close()
+	c.end()
 	close(c.gone)
 	c.http.end()
 	c.files.Close()
+	c.watch.Close()
 	if sess := c.session.Load(); sess != nil {
 		c.server.detach(sess)
 	} else if id := c.hello.SessionID; id != "" {
@@ -57,7 +62,10 @@ func (c *conn) serve() {
 }
 
 // end drops the connection without a word.
-func (c *conn) end() { c.out.close() }
+func (c *conn) end() {
+	c.dropped.Store(true)
+	c.out.close()
+}
 
 // request is a message that has been decoded and may be carried out.
 type request struct {
@@ -87,6 +95,8 @@ func (c *conn) receive(f proto.Frame) *request {
 	switch {
 	case m.Kind == proto.Notification && m.Method == "initialized" && c.session.Load() != nil:
 		c.initialized.Store(true)
+		return nil
+	case m.Kind == proto.Answer && c.asked.answered(m):
 		return nil
 	case m.Kind != proto.Request: // nothing else is expected
 		c.end()

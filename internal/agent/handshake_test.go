@@ -32,10 +32,13 @@ var valid = map[string]struct{ params, family string }{
 	"fs/readDirectory":   {`{"path":"file:///x"}`, "filesystem"},
 	"fs/walk":            {`{"path":"file:///x","options":{"maxDepth":1,"maxDirectories":1,"maxEntries":1,"followDirectorySymlinks":false}}`, "filesystem"},
 	"fs/remove":          {`{"path":"file:///x"}`, "filesystem"},
+	"fs/watchMissing":    {`{"watchId":1,"missing":[]}`, "filesystem"},
 	"fs/copy":            {`{"sourcePath":"file:///x","destinationPath":"file:///y","recursive":false}`, "filesystem"},
 
-	"environmentConfig/read":  {`{"cwd":"file:///","configPaths":[],"requirementsPaths":[]}`, "environment config"},
+	"environmentConfig/read":  {`{"cwd":"file:///","configPaths":[["a"]],"requirementsPaths":[]}`, "environment config"},
 	"capabilities/discoverV2": {`{"cwd":"file:///"}`, "capability discovery"},
+
+	"capabilityRoots/discoverV1": {`{"roots":[]}`, "capability discovery"},
 }
 
 func TestEveryMethodIsKnown(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/exec-server/exec-server/internal/confine"
+	"github.com/exec-server/exec-server/internal/netproxy/policy"
 	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
 )
@@ -31,8 +33,8 @@ type helperLink struct {
 // helperSpec says how a helper is started.
 type helperSpec struct {
 	mode string
-	// sandbox confines what the helper does; nil does not.
-	sandbox *proto.Sandbox
+	// confine restricts what the helper can do; nil does not.
+	confine *confine.Policy
 	// files become the helper's descriptors from 4 up; they stay the caller's.
 	files []int
 }
@@ -42,10 +44,6 @@ type helperSpec struct {
 // process that runs, and end has to be called.
 func (s *Server) startHelper(spec helperSpec) (*helperLink, error) {
 	o := &s.opts
-	// What cannot be enforced is refused, never run open.
-	if b := spec.sandbox; b != nil && (b.RestrictsFiles || b.RestrictsNetwork) {
-		return nil, proto.BadParams("per-command sandboxing is not available on this executor")
-	}
 	if o.Helper == "" {
 		return nil, proto.Errorf(proto.CodeInternal, "this executor has no helper program")
 	}
@@ -59,7 +57,7 @@ func (s *Server) startHelper(spec helperSpec) (*helperLink, error) {
 	}
 	program, err := process.StartHelper(process.HelperSpec{
 		Path: o.Helper, Argv: []string{"exec-helper", spec.mode}, Env: o.Env, Dirs: []string{o.Cwd, o.Home},
-		Identity: o.Identity, OOMScoreAdj: o.OOMScoreAdj, Files: append([]int{pair[1]}, spec.files...),
+		Identity: o.Identity, Confine: spec.confine, OOMScoreAdj: o.OOMScoreAdj, Files: append([]int{pair[1]}, spec.files...),
 	})
 	_ = unix.Close(pair[1])
 	if err != nil {
@@ -67,7 +65,11 @@ func (s *Server) startHelper(spec helperSpec) (*helperLink, error) {
 		s.running.Add(-1)
 		return nil, err
 	}
-	in := proto.NewStreamConn(&socket{fd: pair[0]}, maxHelperMessage)
+	limit := maxHelperMessage
+	if spec.mode == proxyMode {
+		limit = policy.MaxMessage
+	}
+	in := proto.NewStreamConn(&socket{fd: pair[0]}, limit)
 	return &helperLink{server: s, program: program, in: in, out: newOutbox(in)}, nil
 }
 

@@ -96,14 +96,17 @@ func areStrings(v proto.Value, names ...string) bool {
 func decodeDiscoverV2(v proto.Value) (operation, error) {
 	p := proto.ParamsOf(v, "DiscoverV2CapabilitiesParams")
 	p.URI("cwd") // what is installed does not depend on it
-	sandbox := p.SandboxParam()
-	if s := p.Sub(p.Nullable("sandbox"), "FileSystemSandboxContext"); s != nil && p.Err() == nil {
-		s.URI("cwd") // required here
-		p.Join(s)
-	}
+	sandbox := p.StrictSandboxParam()
 	return operation{waits: func(*conn) bool { return true }, do: func(c *conn) (proto.Result, error) {
 		params := append(proto.AppendString([]byte(`{"home":`), c.server.home()), '}')
-		return c.askHelper(helperSpec{mode: "discover", sandbox: sandbox}, "capabilities/discoverV2", params, isDiscovery)
+		policy, err := c.server.filePolicy(sandbox)
+		if err != nil {
+			return nil, err
+		}
+		if policy != nil && policy.ReadsAll() {
+			policy = nil
+		}
+		return c.askHelper(helperSpec{mode: "discover", confine: policy}, "capabilities/discoverV2", params, isDiscovery)
 	}}, p.Err()
 }
 

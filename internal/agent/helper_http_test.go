@@ -164,6 +164,7 @@ func TestConfigurationAndDiscovery(t *testing.T) {
 	if want := `"name":"one","description":"does"`; !strings.Contains(got, want) {
 		t.Errorf("found are %s", got)
 	}
+	skill := `{"name":"one","description":"does","shortDescription":null,"path":"file://` + home + `/.codex/skills/s/SKILL.md","discoveryRoot":{"id":"codex-home-skills","path":"file://` + home + `/.codex/skills"},"dependencies":null,"policy":null}`
 	for _, test := range [][3]string{
 		{"environmentConfig/read", `{"cwd":"file:///","configPaths":[],"requirementsPaths":[]}`, "-32602 at least one config or requirements path is required"},
 		{"environmentConfig/read", `{"cwd":"file:///","configPaths":[["a"],[]],"requirementsPaths":[]}`, "-32602 TOML paths must contain at least one key segment"},
@@ -172,7 +173,9 @@ func TestConfigurationAndDiscovery(t *testing.T) {
 		{"environmentConfig/read", `{"cwd":"file:///C:/x","configPaths":[["a"]],"requirementsPaths":[]}`, "-32602 'file:///C:/x' is invalid on 'linux'"},
 		{"capabilities/discoverV2", `{}`, "-32602 missing field `cwd`"},
 		{"capabilities/discoverV2", `{"cwd":"file:///","sandbox":{"permissions":{"type":"disabled"},"windowsSandboxLevel":"disabled"}}`, "-32602 missing field `cwd`"},
-		{"capabilities/discoverV2", `{"cwd":"file:///","sandbox":{"permissions":{"type":"external","network":"restricted"},"windowsSandboxLevel":"disabled","cwd":"file:///"}}`, "-32602 per-command sandboxing is not available on this executor"},
+		{"capabilities/discoverV2", `{"cwd":"file:///","sandbox":{"permissions":{"type":"external","network":"restricted"},"windowsSandboxLevel":"disabled","cwd":"file:///"}}`, `ok {"plugins":[],"skills":[` + skill + `],"warnings":[]}`},
+		{"capabilities/discoverV2", `{"cwd":"file:///","sandbox":{"permissions":{"type":"managed","network":"restricted","file_system":{"type":"restricted","entries":[{"path":{"type":"special","value":{"kind":"minimal"}},"access":"read"}]}},"windowsSandboxLevel":"disabled","cwd":"file:///"}}`,
+			`ok {"plugins":[],"skills":[],"warnings":[]}`},
 	} {
 		h.call(test[0], test[1], test[2])
 	}

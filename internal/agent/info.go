@@ -5,39 +5,44 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"slices"
 	"strings"
 
+	"github.com/exec-server/exec-server/internal/confine"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
 // ExecutorVersion is the version of the reference whose protocol this is.
 const ExecutorVersion = "0.171.0"
 
-// capabilities lists the flags of environment/info. A flag is true only if what
-// it promises works here.
+// capabilities lists the flags of environment/info, and what makes each true: a
+// flag is true only if what it promises works here.
 var capabilities = []struct {
 	name string
-	on   bool
+	on   condition
 }{
-	{"networkProxyLaunch", false},
-	{"networkProxyReviewDomains", false},
-	{"networkProxyTransparentTcp", false},
-	{"credentialMasking", false},
-	{"credentialMaskingCustomProviders", false},
-	{"capabilityDiscoverySandbox", false},
-	{"fsWatchMissing", false},
-	{"capabilityDiscoveryV2", false},
-	{"environmentConfigRead", false},
-	{"httpHeaderEnvVars", false},
-	{"sandboxedFileStreaming", false},
-	{"fileWriteStreaming", true},
-	{"shellSnapshotV2", false},
-	{"windowsMxc", false},
+	{"networkProxyLaunch", withHelper},
+	{"networkProxyReviewDomains", withHelper},
+	{"networkProxyTransparentTcp", never},
+	{"credentialMasking", never},
+	{"credentialMaskingCustomProviders", never},
+	{"capabilityDiscoverySandbox", withConfinement},
+	{"fsWatchMissing", always},
+	{"capabilityDiscoveryV2", withHelper},
+	{"environmentConfigRead", withHelper},
+	{"httpHeaderEnvVars", withHelper},
+	{"sandboxedFileStreaming", withConfinement},
+	{"fileWriteStreaming", always},
+	{"shellSnapshotV2", always},
+	{"windowsMxc", never},
 }
 
-// helped are the flags of what the helper program does.
-var helped = []string{"httpHeaderEnvVars", "environmentConfigRead", "capabilityDiscoveryV2"}
+// condition tells whether a flag is true.
+type condition func(*Server) bool
+
+func always(*Server) bool          { return true }
+func never(*Server) bool           { return false }
+func withHelper(s *Server) bool    { return s.opts.Helper != "" }
+func withConfinement(*Server) bool { return confine.Supported() }
 
 // info is the result of environment/info.
 func (s *Server) info() proto.JSON {
@@ -72,8 +77,7 @@ func (s *Server) info() proto.JSON {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		on := c.on || o.Helper != "" && slices.Contains(helped, c.name)
-		b = proto.AppendBool(append(proto.AppendString(b, c.name), ':'), on)
+		b = proto.AppendBool(append(proto.AppendString(b, c.name), ':'), c.on(s))
 	}
 	return append(b, "}}"...)
 }

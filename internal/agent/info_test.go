@@ -63,7 +63,7 @@ func TestCapabilitiesPromiseWhatIsThere(t *testing.T) {
 func TestCapabilitiesOfTheHelperNeedIt(t *testing.T) {
 	h := ready(t, newServer(t, Options{}), proto.Hello{})
 	info := h.result("environment/info", `null`)
-	for _, flag := range helped {
+	for _, flag := range []string{"httpHeaderEnvVars", "environmentConfigRead", "capabilityDiscoveryV2", "networkProxyLaunch", "networkProxyReviewDomains"} {
 		if !strings.Contains(info, `"`+flag+`":false`) {
 			t.Errorf("%s is true: %s", flag, info)
 		}

@@ -6,10 +6,6 @@ import (
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
-// maxBacklog is how many messages may wait behind the ones worked on before the
-// connection is not read any more.
-const maxBacklog = 128
-
 // serial works on one message after the other, in order. The reading goroutine
 // does the work itself, unless it would have to wait: then a goroutine takes
 // over until it has caught up, and reading goes on, so that the end of the
@@ -19,15 +15,10 @@ type serial struct {
 
 	mu      sync.Mutex // guards all below; not held while working
 	busy    bool       // a goroutine has taken over
-	backlog []proto.Frame
-	room    *sync.Cond
+	backlog backlog[proto.Frame]
 }
 
-func newSerial(c *conn) *serial {
-	l := &serial{c: c}
-	l.room = sync.NewCond(&l.mu)
-	return l
-}
+func newSerial(c *conn) *serial { return &serial{c: c} }
 
 func (l *serial) take(f proto.Frame) {
 	if l.queue(f) {
@@ -51,11 +42,13 @@ func (l *serial) take(f proto.Frame) {
 func (l *serial) queue(f proto.Frame) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.busy && len(l.backlog) >= maxBacklog {
-		l.room.Wait()
+	for l.busy && l.backlog.full() {
+		if !l.backlog.awaitRoom(l.c, &l.mu) {
+			return true
+		}
 	}
 	if l.busy {
-		l.backlog = append(l.backlog, own(f))
+		l.backlog.push(own(f), len(f))
 	}
 	return l.busy
 }
@@ -66,15 +59,13 @@ func (l *serial) catchUp(r *request) {
 			r.run()
 		}
 		l.mu.Lock()
-		if len(l.backlog) == 0 {
+		f, ok := l.backlog.pop()
+		if !ok || l.c.dropped.Load() {
 			l.busy = false
-			l.room.Broadcast()
+			l.backlog.makeRoom()
 			l.mu.Unlock()
 			return
 		}
-		f := l.backlog[0]
-		l.backlog = l.backlog[1:]
-		l.room.Broadcast()
 		l.mu.Unlock()
 		r = l.c.receive(f)
 	}
@@ -87,15 +78,10 @@ type parallel struct {
 
 	mu      sync.Mutex // guards all below; not held while working
 	free    int
-	backlog []*request
-	room    *sync.Cond
+	backlog backlog[*request]
 }
 
-func newParallel(c *conn, n int) *parallel {
-	l := &parallel{c: c, free: n}
-	l.room = sync.NewCond(&l.mu)
-	return l
-}
+func newParallel(c *conn, n int) *parallel { return &parallel{c: c, free: n} }
 
 func (l *parallel) take(f proto.Frame) {
 	r := l.c.receive(own(f))
@@ -108,11 +94,13 @@ func (l *parallel) take(f proto.Frame) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.free == 0 && len(l.backlog) >= maxBacklog {
-		l.room.Wait()
+	for l.free == 0 && l.backlog.full() {
+		if !l.backlog.awaitRoom(l.c, &l.mu) {
+			return
+		}
 	}
 	if l.free == 0 { // it may not be any more after a wait
-		l.backlog = append(l.backlog, r)
+		l.backlog.push(r, len(f))
 		return
 	}
 	l.free--
@@ -129,12 +117,11 @@ func (l *parallel) work(r *request) {
 func (l *parallel) next() *request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.backlog) == 0 {
+	r, ok := l.backlog.pop()
+	if !ok || l.c.dropped.Load() {
 		l.free++
+		l.backlog.makeRoom()
 		return nil
 	}
-	r := l.backlog[0]
-	l.backlog = l.backlog[1:]
-	l.room.Broadcast()
 	return r
 }

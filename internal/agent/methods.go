@@ -30,8 +30,10 @@ var methods = map[string]method{
 	"process/terminate":  {family: "exec", decode: decodeTerminate, urgent: true},
 	"http/request":       {family: "http", decode: decodeHTTP},
 
-	"environmentConfig/read":  {family: "environment config", decode: decodeConfigRead},
-	"capabilities/discoverV2": {family: "capability discovery", decode: decodeDiscoverV2},
+	"fs/watchMissing":            {family: "filesystem", decode: decodeWatchMissing},
+	"capabilityRoots/discoverV1": {family: "capability discovery", decode: decodeDiscover},
+	"environmentConfig/read":     {family: "environment config", decode: decodeConfigRead},
+	"capabilities/discoverV2":    {family: "capability discovery", decode: decodeDiscoverV2},
 
 	"process/resize":     {family: "exec", decode: decodeResize, urgent: true, extension: true},
 	"process/closeStdin": {family: "exec", decode: decodeCloseStdin, extension: true},

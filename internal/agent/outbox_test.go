@@ -62,7 +62,7 @@ func TestAnswersPassQueuedNotifications(t *testing.T) {
 	})
 }
 
-func TestManyGoroutinesNotifyAtOnce(t *testing.T) {
+func TestTrap58ManyGoroutinesNotifyAtOnce(t *testing.T) {
 	s := newServer(t, Options{})
 	h := ready(t, s, proto.Hello{Concurrency: 4})
 	sess := h.session()

@@ -83,7 +83,7 @@ func TestWriteRequests(t *testing.T) {
 func TestSignalRequests(t *testing.T) {
 	h := ready(t, newServer(t, Options{}), proto.Hello{})
 	h.call("process/signal", `{"processId":"none","signal":"interrupt"}`, `ok {}`)
-	h.call("process/signal", `{"processId":"none","signal":"terminate"}`, "-32602 unknown variant `terminate`, expected one of `interrupt`")
+	h.call("process/signal", `{"processId":"none","signal":"terminate"}`, "-32602 unknown variant `terminate`, expected `interrupt`")
 	h.call("process/signal", `{"processId":"none"}`, "-32602 missing field `signal`")
 	h.call("process/start", `{"processId":"p","argv":["sleep","1000"],"cwd":"file:///","env":{},"tty":false}`, `ok {"processId":"p","sandboxType":"none"}`)
 	h.call("process/signal", `{"processId":"p","signal":"interrupt"}`, `ok {}`)

@@ -48,6 +48,10 @@ type Server struct {
 
 	retained retainer
 
+	// startProxy starts the process of a command's proxy, with the sockets that
+	// it serves. They stay the caller's.
+	startProxy func(files []int) (proxyLink, error)
+
 	mu       sync.Mutex // guards sessions and each session's conn and timer
 	sessions map[string]*session
 }
@@ -63,7 +67,9 @@ func New(opts Options) *Server {
 	if opts.OutputBytes <= 0 {
 		opts.OutputBytes = 1 << 20
 	}
-	return &Server{opts: opts, sessions: make(map[string]*session)}
+	s := &Server{opts: opts, sessions: make(map[string]*session)}
+	s.startProxy = s.startProxyHelper
+	return s
 }
 
 // Serve serves one connection until either side ends it, and closes it. The
@@ -90,4 +96,5 @@ func (s *Server) Close() {
 	for _, sess := range all {
 		sess.end()
 	}
+	process.Confiner().Sweep()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/snapshot"
 )
 
 // session owns processes. It outlives its connection for a while.
@@ -20,6 +21,8 @@ type session struct {
 
 	// out is where notifications go; nil while nobody is attached.
 	out atomic.Pointer[outbox]
+
+	snapshots snapshot.Store
 
 	conn  *conn       // the attached connection; guarded by Server.mu
 	timer *time.Timer // ends a detached session; guarded by Server.mu
@@ -104,6 +107,7 @@ func (sess *session) end() {
 	}
 	clear(sess.processes)
 	sess.mu.Unlock()
+	sess.snapshots.End()
 	for _, p := range all {
 		p.Abandon()
 		sess.server.retained.forget(p)
@@ -127,23 +131,49 @@ func (sess *session) notify(frames []byte) {
 	}
 }
 
-// start runs a command under an id that must be free.
-func (sess *session) start(spec process.Spec) (*process.Process, error) {
+// start runs a command under an id that must be free, with the proxy that it
+// needs; plan may be nil.
+func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process, error) {
 	sess.mu.Lock()
 	_, taken := sess.processes[spec.ID]
-	if !taken {
+	ended := sess.ended
+	if !taken && !ended {
 		sess.processes[spec.ID] = nil
 	}
 	sess.mu.Unlock()
-	if taken {
+	switch {
+	case ended: // while a snapshot was taken
+		return nil, proto.Invalid("session has ended")
+	case taken:
 		return nil, proto.Invalid("process %s already exists", spec.ID)
 	}
 	opts := &sess.server.opts
+	var proxy *commandProxy
+	var sockets proxySockets
+	var unserved atomic.Bool // it was started, but what it needs beside it was not
+	var err error
+	if plan.alone() {
+		// They are opened on the command's own loopback, and served once it runs.
+		spec.Listen = func() (err error) {
+			if sockets, err = plan.open(); err == nil {
+				plan.announce(spec.Env, &sockets)
+			}
+			return err
+		}
+	} else if proxy, err = plan.begin(sess, &spec); err != nil {
+		sess.free(spec.ID)
+		return nil, err
+	}
 	p, err := sess.server.startProcess(spec, process.Options{
 		OutputBytes: opts.OutputBytes,
 		OOMScoreAdj: opts.OOMScoreAdj,
-		Notify:      sess.notify,
+		Notify: func(frames []byte) {
+			if !unserved.Load() {
+				sess.notify(frames)
+			}
+		},
 		Closed: func(p *process.Process) {
+			proxy.stop()
 			sess.server.running.Add(-1)
 			if sess.over() {
 				return // nobody can ask for its output
@@ -152,21 +182,38 @@ func (sess *session) start(spec process.Spec) (*process.Process, error) {
 			time.AfterFunc(opts.KeepClosed, func() { sess.forget(p) })
 		},
 	})
+	var late error
+	if err == nil && len(sockets.files) > 0 {
+		proxy, late = plan.launch(sess, spec.ID, &sockets)
+	}
+	sockets.close()
 	sess.mu.Lock()
-	ended := sess.ended
-	switch {
-	case err != nil || ended:
+	if sess.ended && late == nil {
+		late = proto.Invalid("session has ended")
+	}
+	if err != nil || late != nil {
 		delete(sess.processes, spec.ID)
-	default:
+	} else {
 		sess.processes[spec.ID] = p
 	}
 	sess.mu.Unlock()
-	if err == nil && ended {
+	switch {
+	case err != nil:
+		proxy.stop()
+	case late != nil:
+		unserved.Store(true)
 		p.Abandon()
 		go p.Run()
-		return nil, proto.Invalid("session has ended")
+		return nil, late
 	}
 	return p, err
+}
+
+// free gives the id of a start that failed back.
+func (sess *session) free(id string) {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	delete(sess.processes, id)
 }
 
 // startProcess starts a process, if not too many run.

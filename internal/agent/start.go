@@ -7,6 +7,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/snapshot"
 )
 
 var uuid = sync.OnceValue(func() *regexp.Regexp {
@@ -15,12 +16,13 @@ var uuid = sync.OnceValue(func() *regexp.Regexp {
 
 // startParams is what process/start asks for, beside the command itself.
 type startParams struct {
-	spec    process.Spec
-	cwd     proto.URI
-	policy  *process.EnvPolicy
-	meta    [][2]string
-	sandbox *proto.Sandbox
-	proxied bool
+	spec     process.Spec
+	cwd      proto.URI
+	policy   *process.EnvPolicy
+	meta     [][2]string
+	sandbox  *proto.Sandbox
+	network  network
+	snapshot *snapshot.Wish
 }
 
 func decodeStart(v proto.Value) (operation, error) {
@@ -36,28 +38,10 @@ func decodeStart(v proto.Value) (operation, error) {
 	s.cwd = p.URI("cwd")
 	s.metadata(p)
 	s.envPolicy(p)
-	if snapshot := p.Sub(p.Nullable("shellSnapshot"), "ShellSnapshot"); snapshot != nil {
-		snapshot.String("scopeId")
-		if shell := snapshot.Sub(snapshot.Required("shell"), "Shell"); shell != nil {
-			shell.String("name")
-			shell.String("path")
-			snapshot.Join(shell)
-		}
-		p.Join(snapshot)
-	}
+	s.snapshotParam(p)
 	s.sandbox = p.SandboxParam()
-	p.BoolOr("enforceManagedNetwork", false)
-	if managed := p.Sub(p.Nullable("managedNetwork"), "ManagedNetwork"); managed != nil {
-		if managed.BoolOr("transparentTcp", false) {
-			managed.Fail(proto.BadParams("transparent TCP requires an executor-local managed proxy"))
-		}
-		p.Join(managed)
-	}
-	s.proxied = p.Nullable("networkProxy").Kind != proto.Absent
-	if p.Err() == nil && len(s.spec.Argv) == 0 {
-		return operation{}, proto.BadParams("argv must not be empty")
-	}
-	return operation{do: s.start}, p.Err()
+	s.network = decodeNetwork(p)
+	return operation{do: s.start, waits: s.waits}, p.Err()
 }
 
 func (s *startParams) metadata(p *proto.Params) {
@@ -103,17 +87,15 @@ func (s *startParams) envPolicy(p *proto.Params) {
 const maxPatterns = 16 << 10
 
 func (s *startParams) start(c *conn) (proto.Result, error) {
+	if err := s.network.check(s.spec.ID, s.sandbox != nil); err != nil {
+		return nil, err
+	}
+	if len(s.spec.Argv) == 0 {
+		return nil, proto.BadParams("argv must not be empty")
+	}
 	cwd, err := s.cwd.Native()
 	if err != nil {
 		return nil, proto.BadParams("cwd URI `%s` is not valid on this exec-server host: %s", s.cwd, err)
-	}
-	// What cannot be enforced is refused, never run open.
-	if s.sandbox != nil && (s.sandbox.RestrictsFiles || s.sandbox.RestrictsNetwork) {
-		return nil, &proto.Error{Code: proto.CodeInvalidParams, Kind: "sandboxUnavailable",
-			Message: "per-command sandboxing is not available on this executor"}
-	}
-	if s.proxied {
-		return nil, proto.BadParams("invalid network proxy config: executor-local network proxies are not available on this executor")
 	}
 	opts := &c.server.opts
 	spec := s.spec
@@ -124,7 +106,23 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	for _, pair := range s.meta {
 		spec.Env[pair[0]] = pair[1]
 	}
-	p, err := c.session.Load().start(spec)
+	policy, err := commandPolicy(s.sandbox, cwd, spec.Env)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.network.plan(spec.Env, c.server.getenv, s.sandbox != nil)
+	if err != nil {
+		policy.Refuse(err.Error())
+	} else if plan.alone() {
+		policy.Proxy(plan.allUnix)
+	}
+	if policy.Unconfined() {
+		process.Confiner().Sweep()
+	} else {
+		spec.Confine = policy
+	}
+	defer s.snapshotted(c, &spec)()
+	p, err := c.session.Load().start(spec, plan)
 	if err != nil {
 		return nil, err
 	}

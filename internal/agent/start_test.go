@@ -69,8 +69,6 @@ func TestOldOutputIsDroppedWhenThereIsTooMuch(t *testing.T) {
 
 func TestStartRefusesBadParams(t *testing.T) {
 	h := ready(t, newServer(t, Options{}), proto.Hello{})
-	restricted := `{"permissions":{"type":"managed","network":"restricted","file_system":{"type":"restricted","entries":[{"path":{"type":"special","value":{"kind":"root"}},"access":"read"}]}},"windowsSandboxLevel":"disabled"}`
-	offline := `{"permissions":{"type":"external","network":"restricted"},"windowsSandboxLevel":"disabled"}`
 	for _, test := range []struct{ name, value, want string }{
 		{"processId", `-`, "-32602 missing field `processId`"},
 		{"processId", `1`, "-32602 invalid type: number, expected a string"},
@@ -97,12 +95,11 @@ func TestStartRefusesBadParams(t *testing.T) {
 		{"shellSnapshot", `{}`, "-32602 missing field `scopeId`"},
 		{"shellSnapshot", `{"scopeId":"s","shell":{"name":"bash"}}`, "-32602 missing field `path`"},
 		// What cannot be enforced is refused, never run open.
-		{"sandbox", restricted, "-32602 per-command sandboxing is not available on this executor [sandboxUnavailable]"},
-		{"sandbox", offline, "-32602 per-command sandboxing is not available on this executor [sandboxUnavailable]"},
-		{"sandbox", `{}`, "-32602 missing field `windowsSandboxLevel`"},
+		{"sandbox", `{}`, "-32602 missing field `permissions`"},
 		{"sandbox", `{"windowsSandboxLevel":"disabled"}`, "-32602 missing field `permissions`"},
-		{"networkProxy", `{}`, "-32602 invalid network proxy config: executor-local network proxies are not available on this executor"},
-		{"networkProxy", `5`, "-32602 invalid network proxy config: executor-local network proxies are not available on this executor"},
+		{"sandbox", `{"permissions":{"type":"disabled"},"windowsSandboxLevel":"mxc"}`, "-32602 native MXC is unavailable on this executor [sandboxUnavailable]"},
+		{"sandbox", `{"permissions":{"type":"disabled"},"windowsSandboxLevel":"disabled","cwd":"file:///C:/x"}`,
+			"-32602 failed to prepare process sandbox: invalid sandbox policy cwd: 'file:///C:/x' is invalid on 'linux' [sandboxPreparation]"},
 		{"managedNetwork", `{"transparentTcp":true}`, "-32602 transparent TCP requires an executor-local managed proxy"},
 		// Failures of the start itself.
 		{"argv", `["no-such-program"]`, "-32603 No such file or directory (os error 2) [spawnNotFound]"},

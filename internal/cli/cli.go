@@ -65,6 +65,9 @@ func Main(ctx context.Context, args []string, std Streams) int {
 	if exited { // --help
 		return status
 	}
+	if err == nil {
+		err = once(k)
+	}
 	if err != nil {
 		fmt.Fprintf(std.Err, "exec-server: %s (see --help)\n", err)
 		return exitUsage
@@ -83,6 +86,21 @@ func Main(ctx context.Context, args []string, std Streams) int {
 		return exitFailure
 	}
 	return 0
+}
+
+// once refuses a flag that is given twice, of which one would win unnoticed.
+func once(k *kong.Context) error {
+	seen := map[*kong.Flag]bool{}
+	for _, p := range k.Path {
+		if p.Flag == nil || p.Flag.IsSlice() || p.Flag.IsMap() {
+			continue
+		}
+		if seen[p.Flag] {
+			return fmt.Errorf("--%s cannot be used more than once", p.Flag.Name)
+		}
+		seen[p.Flag] = true
+	}
+	return nil
 }
 
 // usageError is a mistake on the command line.

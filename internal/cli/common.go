@@ -2,10 +2,13 @@ package cli
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -28,7 +31,9 @@ func (c *Common) load() (config.Config, error) {
 	cfg := config.Default()
 	if c.ConfigFile != "" {
 		var err error
-		if cfg, err = config.Load(c.ConfigFile); err != nil {
+		if cfg, err = config.Load(c.ConfigFile); errors.Is(err, fs.ErrNotExist) && strings.Contains(c.ConfigFile, "=") {
+			return cfg, usageError("--config names this server's own file; overrides for codex are written -c KEY=VALUE, and have no effect here")
+		} else if err != nil {
 			return cfg, err
 		}
 	}

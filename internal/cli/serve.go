@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -17,6 +18,23 @@ type serveCmd struct {
 	Listen             *string `placeholder:"URL" help:"ws://IP:PORT (ws://127.0.0.1:0), port 0 picks a free one; or stdio."`
 	EnvironmentID      string  `placeholder:"ID" help:"Name of the environment that / stands for (default)."`
 	ConcurrentRequests *int    `placeholder:"N" help:"Requests worked on at once on each connection (1)."`
+
+	authFlags
+	stockFlags
+}
+
+// mostConcurrent is what more than it comes down to: each takes a thread.
+const mostConcurrent = 1024
+
+// check finds mistakes on the command line, before anything is read.
+func (s *serveCmd) check() error {
+	if n := s.ConcurrentRequests; n != nil && *n < 1 {
+		return usageError("--concurrent-requests must be at least 1")
+	}
+	if err := s.authFlags.check(); err != nil {
+		return err
+	}
+	return s.stockFlags.check()
 }
 
 func (s *serveCmd) apply(cfg *config.Config) error {
@@ -25,10 +43,7 @@ func (s *serveCmd) apply(cfg *config.Config) error {
 	}
 	override(&cfg.Listen.EnvironmentID, s.EnvironmentID)
 	if n := s.ConcurrentRequests; n != nil {
-		if *n < 1 {
-			return usageError("--concurrent-requests must be at least 1")
-		}
-		cfg.Listen.ConcurrentRequests = *n
+		cfg.Listen.ConcurrentRequests = min(*n, mostConcurrent)
 	}
 	if !transport.ValidEnvironment(cfg.Listen.EnvironmentID) {
 		return fmt.Errorf("environment id %q: 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or a digit", cfg.Listen.EnvironmentID)
@@ -38,6 +53,9 @@ func (s *serveCmd) apply(cfg *config.Config) error {
 
 // Run serves until SIGTERM or SIGINT.
 func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
+	if err := s.check(); err != nil {
+		return err
+	}
 	cfg, err := common.load()
 	if err != nil {
 		return err
@@ -45,16 +63,34 @@ func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	if err := s.apply(&cfg); err != nil {
 		return err
 	}
+	if err := s.offered(); err != nil {
+		return err
+	}
+	s.warn(std.Err)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	// Whoever reads our output may go before us. The signal is caught and dropped,
+	// not ignored, which commands would inherit.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	settings := s.settings(cfg.Listen.Auth)
+	if err := settings.Check(); err != nil {
+		return err
+	}
 	if transport.IsStdio(cfg.Listen.URL) {
+		if settings.Mode != "" {
+			return errors.New("WebSocket auth requires a WebSocket listener, not stdio")
+		}
 		return serveStdio(ctx, cfg, std)
 	}
 	addr, err := transport.ParseListen(cfg.Listen.URL)
 	if err != nil {
 		return err
 	}
-	l, err := transport.Listen(addr)
+	guard, err := settings.Open()
+	if err != nil {
+		return err
+	}
+	l, err := transport.Listen(addr, guard)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,18 @@ type Listen struct {
 	EnvironmentID      string `toml:"environment_id"`
 	Scope              string `toml:"scope"`
 	ConcurrentRequests int    `toml:"concurrent_requests"`
+	Auth               Auth   `toml:"auth"`
+}
+
+// Auth says how harnesses authenticate themselves to the listener.
+type Auth struct {
+	Mode             string   `toml:"mode"`
+	TokenFile        string   `toml:"token_file"`
+	TokenSHA256      string   `toml:"token_sha256"`
+	SharedSecretFile string   `toml:"shared_secret_file"`
+	Issuer           string   `toml:"issuer"`
+	Audience         string   `toml:"audience"`
+	MaxClockSkew     Duration `toml:"max_clock_skew"`
 }
 
 // Containerd says which containerd and runc to use; "" is the embedded

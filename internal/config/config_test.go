@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Version: 1, Root: "/var/lib/exec-server", Runtime: "containerd", DefaultProfile: "default",
 		Log:     Log{"info", "auto"},
-		Listen:  Listen{"ws://127.0.0.1:0", "default", "environment", 1},
+		Listen:  Listen{"ws://127.0.0.1:0", "default", "environment", 1, Auth{Mode: "none", MaxClockSkew: Duration{30 * time.Second}}},
 		Session: Session{Duration{80 * time.Second}, Duration{80 * time.Second}, 1 << 20},
 		Limits:  Limits{64},
 		Profiles: map[string]Profile{"default": {
@@ -96,6 +96,11 @@ default_profile = "big.one"
 [session]
 detach = "2m"
 output_bytes = 8192
+[listen.auth]
+mode = "signed-bearer-token"
+shared_secret_file = "/run/secret"
+audience = "a"
+max_clock_skew = "0s"
 [profile.default]
 cpus = 1
 env = { A = "1" }
@@ -111,6 +116,7 @@ env.B = "2"
 	want := Default()
 	want.Root, want.DefaultProfile = "/srv/x", "big.one"
 	want.Session.Detach.Duration, want.Session.OutputBytes = 2*time.Minute, 8192
+	want.Listen.Auth = Auth{Mode: "signed-bearer-token", SharedSecretFile: "/run/secret", Audience: "a"}
 	p := builtin
 	p.CPUs, p.Env = 1, map[string]string{"A": "1"}
 	want.Profiles["default"] = p

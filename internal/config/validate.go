@@ -60,10 +60,14 @@ func (c *Config) validate(index keyIndex) *problem {
 		{"log.level", c.Log.Level, []string{"debug", "info", "warn", "error"}},
 		{"log.format", c.Log.Format, []string{"auto", "text", "json"}},
 		{"listen.scope", c.Listen.Scope, []string{"environment", "session"}},
+		{"listen.auth.mode", c.Listen.Auth.Mode, []string{"none", "capability-token", "signed-bearer-token"}},
 	} {
 		if !slices.Contains(choice.of, choice.value) {
 			return bad(choice.key, "%q is none of %s", choice.value, strings.Join(choice.of, ", "))
 		}
+	}
+	if p := c.Listen.Auth.validate(); p != nil {
+		return p
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		if p := c.Profiles[name].validate("profile." + name); p != nil {

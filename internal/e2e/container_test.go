@@ -137,7 +137,7 @@ func TestLimitsOfTheProfile(t *testing.T) {
 }
 
 // readCgroup reads a file of the only container's cgroup, by its name on v1 or v2.
-func readCgroup(t *testing.T, r *root, v1, v2 string) string {
+func readCgroup(t testing.TB, r *root, v1, v2 string) string {
 	t.Helper()
 	for _, pattern := range []string{"/sys/fs/cgroup/*/" + r.cgroup() + "/e-default-*/" + v1, "/sys/fs/cgroup/" + r.cgroup() + "/e-default-*/" + v2} {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 {

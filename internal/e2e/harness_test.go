@@ -23,7 +23,7 @@ import (
 )
 
 // cli runs the program to its end.
-func cli(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+func cli(t testing.TB, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.Command(bin, args...)
 	var out, errs bytes.Buffer
@@ -37,12 +37,12 @@ func cli(t *testing.T, stdin string, args ...string) (stdout, stderr string, cod
 // root is a scratch root with the busybox image and a configuration that uses
 // it; what a test leaves of it on the machine fails the test.
 type root struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	config string
 }
 
-func newRoot(t *testing.T, config string) *root {
+func newRoot(t testing.TB, config string) *root {
 	t.Helper()
 	testroot.Need(t)
 	dir, err := os.MkdirTemp("", "exec-server-root")
@@ -83,7 +83,7 @@ func (r *root) instance() string {
 func (r *root) state() string  { return "/run/exec-server/" + r.instance() }
 func (r *root) cgroup() string { return "exec-server-" + r.instance() }
 
-func snapshot(t *testing.T, scope leakcheck.Scope) leakcheck.State {
+func snapshot(t testing.TB, scope leakcheck.Scope) leakcheck.State {
 	t.Helper()
 	s, err := scope.Snapshot()
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *root) importImage(tar, name string, flags ...string) {
 
 // server is a daemon that runs.
 type server struct {
-	t    *testing.T
+	t    testing.TB
 	cmd  *exec.Cmd
 	url  string
 	logs *lockedBuffer
@@ -139,7 +139,7 @@ func (b *lockedBuffer) String() string {
 }
 
 // serve starts the program as a daemon and waits for its URL.
-func serve(t *testing.T, args ...string) *server {
+func serve(t testing.TB, args ...string) *server {
 	t.Helper()
 	s := &server{t: t, cmd: exec.Command(bin, args...), logs: &lockedBuffer{}}
 	s.cmd.Stderr = s.logs
@@ -185,7 +185,7 @@ func (s *server) stop(sig syscall.Signal) int {
 
 // harness is a client with a session.
 type harness struct {
-	t       *testing.T
+	t       testing.TB
 	c       *client.Client
 	session string
 
@@ -193,16 +193,26 @@ type harness struct {
 	procs map[string]*proc
 }
 
+// event is a notification of a process. stream is "exited" or "closed" for
+// those.
+type event struct {
+	seq    uint64
+	stream string
+	data   []byte
+}
+
 // serial tells all processes of a test run apart.
 var serial atomic.Int64
 
 type proc struct {
-	out    bytes.Buffer
-	seq    uint64
-	code   int
-	prints chan struct{} // closed at its first output
-	exited chan struct{}
-	closed chan struct{}
+	each    func(event) // if not nil, gets what happens instead of out
+	out     bytes.Buffer
+	seq     uint64
+	code    int
+	printed bool
+	prints  chan struct{} // closed at its first output
+	exited  chan struct{}
+	closed  chan struct{}
 }
 
 func (s *server) connect(path, resume string) *harness {
@@ -241,6 +251,9 @@ func (h *harness) proc(id string) *proc {
 
 func (h *harness) notified(method string, params proto.Value) {
 	p := h.proc(params.Get("processId").Str())
+	h.mu.Lock()
+	each := p.each
+	h.mu.Unlock()
 	seq, _ := params.Get("seq").Uint64()
 	if p.seq != 0 && seq != p.seq+1 {
 		h.t.Errorf("seq %d follows %d", seq, p.seq)
@@ -252,17 +265,37 @@ func (h *harness) notified(method string, params proto.Value) {
 		if err != nil {
 			h.t.Error(err)
 		}
-		if p.out.Len() == 0 {
+		if !p.printed {
+			p.printed = true
 			defer close(p.prints)
 		}
-		p.out.Write(data)
+		if each != nil {
+			each(event{seq, params.Get("stream").Str(), data})
+		} else {
+			p.out.Write(data)
+		}
 	case "process/exited":
+		if each != nil {
+			each(event{seq, "exited", nil})
+		}
 		code, _ := params.Get("exitCode").Int64()
 		p.code = int(code)
 		close(p.exited)
 	case "process/closed":
+		if each != nil {
+			each(event{seq, "closed", nil})
+		}
 		close(p.closed)
 	}
+}
+
+// watch has what happens to a process told to f, on the reading goroutine.
+func (h *harness) watch(id string, f func(event)) *proc {
+	p := h.proc(id)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.each = f
+	return p
 }
 
 func (h *harness) call(method string, params any) (proto.Value, error) {
@@ -295,7 +328,7 @@ func (h *harness) run(argv ...string) string {
 	return strings.TrimRight(p.out.String(), "\n")
 }
 
-func wait(t *testing.T, c <-chan struct{}, what string) {
+func wait(t testing.TB, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-c:

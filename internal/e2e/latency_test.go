@@ -17,7 +17,9 @@ import (
 // BenchmarkTrue compares what /bin/true costs, from process/start to
 // process/exited, on the servers that EXEC_SERVER_BENCH names ("NAME=URL ...")
 // with a bare fork+exec. All take turns inside one loop, so that what else the
-// machine does hits them alike. Reported are medians, and ratios to bare.
+// machine does hits them alike. Reported are medians, and ratios to bare. A NAME
+// that ends in +read-only or +workspace-write runs the command under that
+// profile, with /tmp/bench for a workspace.
 func BenchmarkTrue(b *testing.B) {
 	targets := strings.Fields(os.Getenv("EXEC_SERVER_BENCH"))
 	if len(targets) == 0 {
@@ -31,7 +33,10 @@ func BenchmarkTrue(b *testing.B) {
 			b.Fatalf("EXEC_SERVER_BENCH: %q is not NAME=URL", t)
 		}
 		names = append(names, name)
-		turns = append(turns, newRemote(b, url).true)
+		_, profile, _ := strings.Cut(name, "+")
+		r := newRemote(b, url)
+		r.sandbox = profileOf(b, profile)
+		turns = append(turns, r.true)
 	}
 	times := make([][]time.Duration, len(turns))
 	for i := range 20 {
@@ -90,10 +95,11 @@ func bareTrue() time.Duration {
 
 // remote starts commands on a server.
 type remote struct {
-	c      *client.Client
-	n      int
-	exited chan struct{}
-	closed chan struct{}
+	sandbox any
+	c       *client.Client
+	n       int
+	exited  chan struct{}
+	closed  chan struct{}
 }
 
 func newRemote(b *testing.B, url string) *remote {
@@ -124,7 +130,7 @@ func (r *remote) true() time.Duration {
 	start := time.Now()
 	_, err := r.c.Call(context.Background(), "process/start", map[string]any{
 		"processId": fmt.Sprint("bench-", r.n), "argv": []string{"/bin/true"}, "cwd": "file:///",
-		"env": map[string]string{"PATH": "/usr/bin:/bin"}, "tty": false,
+		"env": map[string]string{"PATH": "/usr/bin:/bin"}, "tty": false, "sandbox": r.sandbox,
 	})
 	if err != nil {
 		panic(err)
@@ -133,6 +139,35 @@ func (r *remote) true() time.Duration {
 	took := time.Since(start)
 	<-r.closed
 	return took
+}
+
+// profileOf is what the codex client sends in its modes; nil for full access.
+func profileOf(b *testing.B, name string) any {
+	b.Helper()
+	entry := func(access string, value ...any) any {
+		special := map[string]any{}
+		for i := 0; i < len(value); i += 2 {
+			special[value[i].(string)] = value[i+1]
+		}
+		return map[string]any{"path": map[string]any{"type": "special", "value": special}, "access": access}
+	}
+	entries := []any{entry("read", "kind", "root")}
+	switch name {
+	case "":
+		return nil
+	case "read-only":
+	case "workspace-write":
+		entries = append(entries, entry("write", "kind", "project_roots"), entry("write", "kind", "slash_tmp"), entry("write", "kind", "tmpdir"))
+		for _, sub := range []string{".git", ".agents", ".codex", ".aws"} {
+			entries = append(entries, entry("read", "kind", "project_roots", "subpath", sub))
+		}
+	default:
+		b.Fatalf("EXEC_SERVER_BENCH: there is no profile %q", name)
+	}
+	return map[string]any{
+		"permissions":         map[string]any{"type": "managed", "network": "restricted", "file_system": map[string]any{"type": "restricted", "entries": entries}},
+		"windowsSandboxLevel": "disabled", "cwd": "file:///tmp/bench", "workspaceRoots": []string{"file:///tmp/bench"},
+	}
 }
 
 // BenchmarkRoundTrip is what a request costs that does no work, on the same

@@ -28,7 +28,11 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	if !shared.end() {
+		code = 1
+	}
+	return code
 }
 
 func prepare(dir string) error {
@@ -47,7 +51,7 @@ func prepare(dir string) error {
 		return fmt.Errorf("the images of these tests are made from busybox-static: %w", err)
 	}
 	links := map[string]string{}
-	for _, name := range []string{"sh", "cat", "echo", "id", "ls", "sleep", "true", "ps", "env", "pwd", "hostname", "stat", "head", "wc", "setsid", "mount", "ip", "nc", "test", "stty", "touch", "dd", "rm", "mkdir", "seq", "kill", "printf"} {
+	for _, name := range []string{"sh", "cat", "echo", "id", "ls", "sleep", "true", "ps", "env", "pwd", "hostname", "stat", "head", "wc", "setsid", "mount", "ip", "nc", "test", "stty", "touch", "dd", "rm", "mkdir", "seq", "kill", "printf", "ln", "mv", "sha256sum", "chmod", "grep", "readlink"} {
 		links["bin/"+name] = "busybox"
 	}
 	passwd := "root:x:0:0:root:/root:/bin/sh\nworker:x:1234:1234::/home/worker:/bin/sh\n"

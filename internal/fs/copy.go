@@ -15,7 +15,7 @@ func decodeCopy(params proto.Value) (operation, error) {
 	p := proto.ParamsOf(params, "FsCopyParams")
 	source, destination := targetParam(p, "sourcePath"), targetParam(p, "destinationPath")
 	recursive := p.Bool("recursive")
-	return func(*Files) (proto.Result, error) {
+	return func(f *Files) (proto.Result, error) {
 		src, err := source.native()
 		if err != nil {
 			return nil, err
@@ -24,7 +24,7 @@ func decodeCopy(params proto.Value) (operation, error) {
 		if err != nil {
 			return nil, err
 		}
-		return empty(copyAny(src, dst, recursive))
+		return f.within(source.sandbox, writing, func() (proto.Result, error) { return empty(copyAny(src, dst, recursive)) })
 	}, p.Err()
 }
 

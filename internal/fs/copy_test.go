@@ -151,7 +151,7 @@ func TestCopySwaps(t *testing.T) {
 	dir := tempDir(t)
 	build(t, dir, "out/secret=x", "tree/d/f=x", "tree/l>../out")
 	defer swap(t, filepath.Join(dir, "tree/d"), filepath.Join(dir, "tree/l"))()
-	f := New()
+	f := New(nil)
 	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
 		call(t, f, "fs/copy", expand(dir, `{"sourcePath":"$U/tree","destinationPath":"$U/copy","recursive":true}`))
 		for _, name := range []string{"d", "l"} {

@@ -21,7 +21,9 @@ func decodeCreateDirectory(params proto.Value) (operation, error) {
 	p := proto.ParamsOf(params, "FsCreateDirectoryParams")
 	t := linkTargetParam(p)
 	recursive := p.NullableBool("recursive", true)
-	return func(*Files) (proto.Result, error) { return empty(t.createDirectory(recursive)) }, p.Err()
+	return func(f *Files) (proto.Result, error) {
+		return f.within(t.sandbox, writing, func() (proto.Result, error) { return empty(t.createDirectory(recursive)) })
+	}, p.Err()
 }
 
 func (t target) createDirectory(recursive bool) error {
@@ -71,12 +73,12 @@ func makeAll(path string) error {
 func decodeReadDirectory(params proto.Value) (operation, error) {
 	p := proto.ParamsOf(params, "FsReadDirectoryParams")
 	t := targetParam(p, "path")
-	return func(*Files) (proto.Result, error) {
+	return func(f *Files) (proto.Result, error) {
 		path, err := t.native()
 		if err != nil {
 			return nil, err
 		}
-		return readDirectory(path, maxEntries)
+		return f.within(t.sandbox, reading, func() (proto.Result, error) { return readDirectory(path, maxEntries) })
 	}, p.Err()
 }
 

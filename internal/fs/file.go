@@ -16,12 +16,14 @@ const maxFile = 512 << 20
 func decodeReadFile(params proto.Value) (operation, error) {
 	p := proto.ParamsOf(params, "FsReadFileParams")
 	t := linkTargetParam(p)
-	return func(*Files) (proto.Result, error) {
-		data, err := t.readFile()
-		if err != nil {
-			return nil, err
-		}
-		return contents(data), nil
+	return func(f *Files) (proto.Result, error) {
+		return f.within(t.sandbox, reading, func() (proto.Result, error) {
+			data, err := t.readFile()
+			if err != nil {
+				return nil, err
+			}
+			return contents(data), nil
+		})
 	}, p.Err()
 }
 
@@ -80,11 +82,11 @@ func decodeWriteFile(params proto.Value) (operation, error) {
 	p := proto.ParamsOf(params, "FsWriteFileParams")
 	t := linkTargetParam(p)
 	data, bad := base64Param(p, "dataBase64")
-	return func(*Files) (proto.Result, error) {
+	return func(f *Files) (proto.Result, error) {
 		if bad != nil {
 			return nil, proto.Invalid("fs/writeFile requires valid base64 dataBase64: %s", bad)
 		}
-		return empty(t.writeFile(data))
+		return f.within(t.sandbox, writing, func() (proto.Result, error) { return empty(t.writeFile(data)) })
 	}, p.Err()
 }
 

@@ -36,7 +36,7 @@ func TestReadFile(t *testing.T) {
 func TestReadFileOfProc(t *testing.T) {
 	want, err := os.ReadFile("/proc/version")
 	check(t, err)
-	got, wireErr := call(t, New(), "fs/readFile", `{"path":"file:///proc/version"}`)
+	got, wireErr := call(t, New(nil), "fs/readFile", `{"path":"file:///proc/version"}`)
 	if wireErr != nil || got != string(contents(want).AppendJSON(nil)) {
 		t.Errorf("got %s, %v", got, wireErr)
 	}
@@ -141,7 +141,7 @@ func TestFifoIsLeftAlone(t *testing.T) {
 	}()
 	time.Sleep(20 * time.Millisecond)
 	for _, method := range []string{"readFile", "walk", "readDirectory", "getMetadata", "copy", "open"} {
-		call(t, New(), "fs/"+method, expand(dir, `{"path":"$U/fifo","sourcePath":"$U/fifo","destinationPath":"$U/x",
+		call(t, New(nil), "fs/"+method, expand(dir, `{"path":"$U/fifo","sourcePath":"$U/fifo","destinationPath":"$U/x",
 			"recursive":true,"handleId":"h","options":{"maxDepth":1,"maxDirectories":1,"maxEntries":1,"followDirectorySymlinks":true}}`))
 	}
 	select {
@@ -164,9 +164,9 @@ func TestSwappedForFifo(t *testing.T) {
 	defer stop()
 	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
 		for _, params := range []string{`{"path":"$U/f"}`, `{"path":"$U/f","followSymlinks":false}`} {
-			call(t, New(), "fs/readFile", expand(dir, params))
+			call(t, New(nil), "fs/readFile", expand(dir, params))
 		}
-		call(t, New(), "fs/writeFile", expand(dir, `{"path":"$U/f","dataBase64":b64(x)}`))
+		call(t, New(nil), "fs/writeFile", expand(dir, `{"path":"$U/f","dataBase64":b64(x)}`))
 	}
 }
 

@@ -59,16 +59,12 @@ func linkTargetParam(p *proto.Params) target {
 // pathMax is the system's limit on a path, in bytes with the final NUL.
 const pathMax = 4096
 
-// native is the path to work on. It refuses what cannot be done as asked: a
-// path of another system, confinement that is not on offer, and what the system
-// would not take as a whole anyway.
+// native is the path to work on. It refuses a path of another system, and what
+// this one would not take as a whole anyway.
 func (t target) native() (string, error) {
 	path, err := t.uri.Native()
 	if err != nil {
 		return "", err
-	}
-	if t.sandbox != nil && t.sandbox.RestrictsFiles {
-		return "", proto.Invalid("per-command sandboxing of file operations is not available on this executor")
 	}
 	if t.follow && len(path) >= pathMax {
 		return "", syscall.ENAMETOOLONG

@@ -16,6 +16,8 @@ const (
 
 // Files holds the file handles of one connection.
 type Files struct {
+	confine Confine
+
 	mu      sync.Mutex // guards the other fields, and file of each handle
 	handles map[string]*handle
 	closed  bool
@@ -27,8 +29,8 @@ type handle struct {
 	file *os.File // nil while it is being opened
 }
 
-// New returns an empty table.
-func New() *Files { return &Files{handles: map[string]*handle{}} }
+// New returns an empty table. Without confine, restricting profiles are refused.
+func New(confine Confine) *Files { return &Files{confine: confine, handles: map[string]*handle{}} }
 
 // Close closes all handles. Operations that still run fail or finish, later
 // ones find no handle and open none.

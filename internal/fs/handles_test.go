@@ -121,7 +121,7 @@ func TestOpen(t *testing.T) {
 func TestHandleLimit(t *testing.T) {
 	dir := tempDir(t)
 	build(t, dir, "f=0")
-	f := New()
+	f := New(nil)
 	for i := range maxHandles {
 		id := fmt.Sprint("h", i)
 		runOn(t, f, dir, []req{{"open", openParams(id, "f", ""), `{"handleId":"` + id + `"}`}})
@@ -158,7 +158,7 @@ func TestCloseWhileOpening(t *testing.T) {
 		func(f *Files) { f.drop("h", nil); f.reserve("h") },
 		func(f *Files) { f.Close() },
 	} {
-		f := New()
+		f := New(nil)
 		h, err := f.reserve("h")
 		check(t, err)
 		if _, _, err := f.get("h"); err == nil {
@@ -176,7 +176,7 @@ func TestCloseWhileOpening(t *testing.T) {
 func TestHandlesAtOnce(t *testing.T) {
 	dir := tempDir(t)
 	build(t, dir, "f0=0", "f1=1")
-	f := New()
+	f := New(nil)
 	var group sync.WaitGroup
 	for g := range 8 {
 		group.Go(func() {

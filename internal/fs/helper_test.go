@@ -95,7 +95,7 @@ const ok = "{}"
 // run makes the requests one after the other, over one connection.
 func run(t *testing.T, dir string, steps []req) {
 	t.Helper()
-	f := New()
+	f := New(nil)
 	defer f.Close()
 	runOn(t, f, dir, steps)
 }
@@ -156,5 +156,5 @@ const (
 	enotempty    = "-32603 Directory not empty (os error 39)"
 	eloop        = "-32603 Symbolic link loop (os error 40)"
 	ebadf        = "-32603 Bad file descriptor (os error 9)"
-	enametoolong = "-32603 file name too long (os error 36)"
+	enametoolong = "-32603 Filename too long (os error 36)"
 )

@@ -15,7 +15,7 @@ import (
 func decodeGetMetadata(params proto.Value) (operation, error) {
 	p := proto.ParamsOf(params, "FsGetMetadataParams")
 	t := linkTargetParam(p)
-	return func(*Files) (proto.Result, error) { return t.metadata() }, p.Err()
+	return func(f *Files) (proto.Result, error) { return f.within(t.sandbox, reading, t.metadata) }, p.Err()
 }
 
 // metadata is the result of fs/getMetadata.
@@ -81,15 +81,17 @@ func (m metadata) AppendJSON(dst []byte) []byte {
 func decodeCanonicalize(params proto.Value) (operation, error) {
 	p := proto.ParamsOf(params, "FsCanonicalizeParams")
 	t := targetParam(p, "path")
-	return func(*Files) (proto.Result, error) {
+	return func(f *Files) (proto.Result, error) {
 		path, err := t.native()
 		if err != nil {
 			return nil, err
 		}
-		if path, err = realPath(path); err != nil {
-			return nil, err
-		}
-		return proto.JSON(append(proto.AppendURI([]byte(`{"path":`), path), '}')), nil
+		return f.within(t.sandbox, reading, func() (proto.Result, error) {
+			if path, err = realPath(path); err != nil {
+				return nil, err
+			}
+			return proto.JSON(append(proto.AppendURI([]byte(`{"path":`), path), '}')), nil
+		})
 	}, p.Err()
 }
 

@@ -14,7 +14,7 @@ func describe(t *testing.T, dir, params string) (m struct {
 	Size, CreatedAtMs, ModifiedAtMs int64
 }) {
 	t.Helper()
-	out, wireErr := call(t, New(), "fs/getMetadata", expand(dir, params))
+	out, wireErr := call(t, New(nil), "fs/getMetadata", expand(dir, params))
 	if wireErr != nil {
 		t.Fatalf("%s: %v", params, wireErr)
 	}

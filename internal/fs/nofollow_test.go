@@ -108,7 +108,7 @@ func TestNoFollowSwaps(t *testing.T) {
 	build(t, dir, "in/d/f=inside", "in/link>../out", "out/f=outside", "out/keep=", "file=inside", "to>out/f")
 	defer swap(t, filepath.Join(dir, "in/d"), filepath.Join(dir, "in/link"))()
 	defer swap(t, filepath.Join(dir, "file"), filepath.Join(dir, "to"))()
-	f := New()
+	f := New(nil)
 	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 		for _, path := range []string{"in/d/f", "file"} {
 			got, wireErr := call(t, f, "fs/readFile", expand(dir, `{"path":"$U/`+path+`","followSymlinks":false}`))
@@ -139,7 +139,7 @@ func TestNoDescriptorsLeak(t *testing.T) {
 	for _, path := range []string{"f", "lf", "ld/x", "d", "fifo", "none", "none/x", "f/x", "dangling", "d/x"} {
 		for method := range Methods {
 			for _, more := range []string{`"followSymlinks":false,"recursive":false`, `"recursive":true`} {
-				f := New()
+				f := New(nil)
 				call(t, f, method, expand(dir, `{"path":"$U/`+path+`","sourcePath":"$U/`+path+`","destinationPath":"$U/copy","dataBase64":"",
 					"handleId":"h","mode":"replace","options":{"maxDepth":9,"maxDirectories":9,"maxEntries":9,"followDirectorySymlinks":true},`+more+`}`))
 				f.Close()

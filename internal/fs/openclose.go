@@ -31,7 +31,11 @@ func decodeOpen(params proto.Value) (operation, error) {
 		if err != nil {
 			return nil, err
 		}
-		file, err := t.open(flags)
+		var file *os.File
+		_, err = f.within(t.sandbox, mode == "replace", func() (_ proto.Result, err error) {
+			file, err = t.open(flags)
+			return nil, err
+		})
 		if err != nil {
 			f.drop(id, h)
 			return nil, err

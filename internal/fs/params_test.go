@@ -130,7 +130,7 @@ func TestPathURIs(t *testing.T) {
 // Confinement that is not on offer is refused by every method that can be asked
 // for it, after its own arguments and before anything is done.
 func TestSandbox(t *testing.T) {
-	const refused = "-32600 per-command sandboxing of file operations is not available on this executor"
+	const refused = "-32600 file operations cannot be confined here"
 	dir := tempDir(t)
 	build(t, dir, "f=F")
 	for method, params := range requests {
@@ -148,7 +148,7 @@ func TestSandbox(t *testing.T) {
 		{"readFile", `{"path":"$U/f","sandbox":{"permissions":{"type":"disabled"},"windowsSandboxLevel":"disabled"}}`, `{"dataBase64":b64(F)}`},
 		{"readFile", `{"path":"$U/f","sandbox":{"permissions":{"type":"external","network":"restricted"},"windowsSandboxLevel":"disabled"}}`, `{"dataBase64":b64(F)}`},
 		{"readFile", `{"path":"$U/f","sandbox":{"permissions":{"type":"managed","file_system":{"type":"unrestricted"},"network":"restricted"},"windowsSandboxLevel":"disabled"}}`, `{"dataBase64":b64(F)}`},
-		{"readFile", `{"path":"$U/f","sandbox":{}}`, "-32602 missing field `windowsSandboxLevel`"},
+		{"readFile", `{"path":"$U/f","sandbox":{}}`, "-32602 missing field `permissions`"},
 		{"walk", `{"path":"$U","sandbox":$S,"options":{"maxDepth":1,"maxDirectories":0,"maxEntries":1,"followDirectorySymlinks":false}}`,
 			"-32600 filesystem walk limits must be greater than zero"},
 		{"writeFile", `{"path":"$U/f","sandbox":$S,"dataBase64":"!"}`, "-32600 fs/writeFile requires valid base64 dataBase64: Invalid symbol 33, offset 0."},

@@ -12,15 +12,17 @@ func decodeRemove(params proto.Value) (operation, error) {
 	p := proto.ParamsOf(params, "FsRemoveParams")
 	t := linkTargetParam(p)
 	recursive, force := p.NullableBool("recursive", true), p.NullableBool("force", true)
-	return func(*Files) (proto.Result, error) {
+	return func(f *Files) (proto.Result, error) {
 		if !t.follow && recursive {
 			return nil, proto.Errorf(proto.CodeInternal, "recursive no-follow removal is unsupported")
 		}
-		err := t.remove(recursive)
-		if force && errors.Is(err, unix.ENOENT) {
-			err = nil
-		}
-		return empty(err)
+		return f.within(t.sandbox, writing, func() (proto.Result, error) {
+			err := t.remove(recursive)
+			if force && errors.Is(err, unix.ENOENT) {
+				err = nil
+			}
+			return empty(err)
+		})
 	}, p.Err()
 }
 

@@ -82,7 +82,7 @@ func TestRemoveWide(t *testing.T) {
 func TestRemoveSwaps(t *testing.T) {
 	dir := tempDir(t)
 	build(t, dir, "out/keep=x", "out/d/keep=x")
-	f := New()
+	f := New(nil)
 	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 		build(t, dir, "tree/a/b/", "tree/a/c/", "tree/z/")
 		os.Symlink("../../out", filepath.Join(dir, "tree/a/link"))

@@ -18,6 +18,9 @@ const maxWalkSize = 4 << 20
 // walker is a walk under way.
 type walker struct {
 	walkOptions
+	root    proto.URI
+	visitor Visitor // takes what is found in place of the result, if not nil
+
 	queue       []walkDir // directories listed already and not read yet
 	directories uint64    // how many have been in the queue
 	looked      uint64    // entries looked at
@@ -38,15 +41,27 @@ var errCut = errors.New("walk is cut")
 
 // walk lists what is below root, breadth first. Only a root that is not there is
 // an error; what fails later is part of the result.
-func walk(root string, options walkOptions) (proto.Result, error) {
-	w := walker{walkOptions: options, entered: map[fileID]bool{}}
+func walk(root proto.URI, options walkOptions) (proto.Result, error) {
+	w := walker{walkOptions: options, root: root}
+	if err := w.run(); err != nil {
+		return nil, err
+	}
+	return w.result(), nil
+}
+
+func (w *walker) run() error {
+	root, err := w.root.Native()
+	if err != nil {
+		return err
+	}
+	w.entered = map[fileID]bool{}
 	info, err := os.Stat(root)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !w.follow {
 		if info, err = os.Lstat(root); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if info.IsDir() {
@@ -60,7 +75,7 @@ func walk(root string, options walkOptions) (proto.Result, error) {
 			break
 		}
 	}
-	return w.result(), nil
+	return nil
 }
 
 // enqueue has a directory read later, unless it was met before or there are too

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/exec-server/exec-server/internal/proto"
 )
 
 var walkTree = []string{"a/b/c/4=", ".h/x/6=", "1=", "a/2=", "a/b/3=", ".h/5=", "z/7=", ".dot=",
@@ -16,7 +18,7 @@ var walkTree = []string{"a/b/c/4=", ".h/x/6=", "1=", "a/2=", "a/b/3=", ".h/5=", 
 // behind, errors and a cut in words.
 func walked(t *testing.T, dir, params string) string {
 	t.Helper()
-	out, wireErr := call(t, New(), "fs/walk", expand(dir, params))
+	out, wireErr := call(t, New(nil), "fs/walk", expand(dir, params))
 	if wireErr != nil {
 		t.Fatalf("%s: %v", params, wireErr)
 	}
@@ -120,8 +122,8 @@ func TestWalkNotUTF8(t *testing.T) {
 			t.Errorf("%d entries: got %s, want %s", entries, got, want)
 		}
 	}
-	// Below such a directory paths are what they are.
-	if got := walked(t, dir, walkParams("/b%ff%fe", 10, 10, 10, false, "")); got != "b%FF%FE/in/" {
+	// Below such a directory paths are as they were asked for.
+	if got := walked(t, dir, walkParams("/b%ff%fe", 10, 10, 10, false, "")); got != "b%ff%fe/in/" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -153,5 +155,69 @@ func TestWalkSize(t *testing.T) {
 	}
 	if want := maxWalkSize / (193 + len("invalid argument") + 64); n != want {
 		t.Errorf("%d errors, want %d", n, want)
+	}
+}
+
+// Paths are echoed as the root was given.
+func TestWalkEchoesTheRoot(t *testing.T) {
+	dir := tempDir(t)
+	build(t, dir, "d/e f/g=")
+	const options = `"options":{"maxDepth":1,"maxDirectories":9,"maxEntries":9,"followDirectorySymlinks":false}}`
+	for given, echoed := range map[string]string{"d": "d", "d/": "d", "d//": "d/", "%64": "%64", "./d/.": "d", "x/../d": "d"} {
+		echoed = "$U/" + echoed
+		run(t, dir, []req{{"walk", `{"path":"$U/` + given + `",` + options, `{"entries":[{"path":"` + echoed + `/e%20f","kind":"directory"},` +
+			`{"path":"` + echoed + `/e%20f/g","kind":"file"}],"errors":[],"truncated":false}`}})
+	}
+}
+
+// visited notes what a walk meets.
+type visited []string
+
+func (v *visited) Found(uri, path string, directory bool) {
+	*v = append(*v, fmt.Sprint(uri, " ", path, " ", directory))
+}
+
+func (v *visited) Failed(uri, message string) { *v = append(*v, uri+" "+message) }
+
+func TestWalkWithAVisitor(t *testing.T) {
+	dir := tempDir(t)
+	build(t, dir, "a/f=", "l>a", "m>a/f")
+	check(t, os.Mkdir(filepath.Join(dir, "x\xff"), 0o777))
+	root, err := proto.ParseURI(proto.FileURI(dir).String() + "/")
+	check(t, err)
+	var v visited
+	truncated, err := Walk(root, 6, 10, 10, &v)
+	check(t, err)
+	u := proto.FileURI(dir).String()
+	want := []string{
+		fmt.Sprintf("%s/a %s/a true", u, dir), fmt.Sprintf("%s/l %s/l true", u, dir),
+		u + "/x%EF%BF%BD No such file or directory (os error 2)", fmt.Sprintf("%s/a/f %s/a/f false", u, dir),
+	}
+	if fmt.Sprint(v) != fmt.Sprint(want) || truncated {
+		t.Errorf("got %q, cut %v, want %q", v, truncated, want)
+	}
+	v = nil
+	if truncated, err = Walk(root, 6, 10, 2, &v); err != nil || !truncated || len(v) != 2 {
+		t.Error(truncated, err, v)
+	}
+	if _, err = Walk(proto.FileURI(dir+"/none"), 6, 10, 10, &v); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+}
+
+func TestReadUpTo(t *testing.T) {
+	dir := tempDir(t)
+	build(t, dir, "f=12345", "l>f", "ff|", "d/")
+	for name, want := range map[string]string{"f": "123 <nil>", "l": "123 <nil>", "ff": " path `$D/ff` is not a file", "d": " path `$D/d` is not a file"} {
+		data, err := ReadUpTo(filepath.Join(dir, name), 3)
+		if got := fmt.Sprint(string(data), " ", err); got != expand(dir, want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if data, err := ReadUpTo(filepath.Join(dir, "f"), 9); err != nil || string(data) != "12345" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := ReadUpTo(filepath.Join(dir, "none"), 9); !os.IsNotExist(err) {
+		t.Error(err)
 	}
 }

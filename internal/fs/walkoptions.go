@@ -26,15 +26,14 @@ func decodeWalk(params proto.Value) (operation, error) {
 		o.pruneHidden = sub.BoolOr("pruneHiddenDirectories", false)
 		p.Join(sub)
 	}
-	return func(*Files) (proto.Result, error) {
+	return func(f *Files) (proto.Result, error) {
 		if err := o.check(); err != nil {
 			return nil, err
 		}
-		path, err := t.native()
-		if err != nil {
+		if _, err := t.native(); err != nil {
 			return nil, err
 		}
-		return walk(path, o)
+		return f.within(t.sandbox, reading, func() (proto.Result, error) { return walk(t.uri, o) })
 	}, p.Err()
 }
 

@@ -42,29 +42,49 @@ func firstEntries(dir *os.File, n int) ([]os.DirEntry, error) {
 
 // addEntry adds an entry to the result.
 func (w *walker) addEntry(path, kind string) error {
-	uri := proto.FileURI(path).String()
-	return w.add(&w.entries, len(uri), uri, "kind", kind)
+	uri := w.root.Below(path)
+	if err := w.count(len(uri)); err != nil {
+		return err
+	}
+	if w.visitor != nil {
+		w.visitor.Found(uri, path, kind == "directory")
+		return nil
+	}
+	add(&w.entries, uri, "kind", kind)
+	return nil
 }
 
 // addError adds what could not be looked at to the result.
 func (w *walker) addError(path string, err error) error {
-	uri, message := proto.FileURI(path).String(), proto.WireError(err).Message
-	return w.add(&w.errors, len(uri)+len(message), uri, "message", message)
+	uri, message := w.root.Below(path), proto.WireError(err).Message
+	if err := w.count(len(uri) + len(message)); err != nil {
+		return err
+	}
+	if w.visitor != nil {
+		w.visitor.Failed(uri, message)
+		return nil
+	}
+	add(&w.errors, uri, "message", message)
+	return nil
 }
 
-// add appends an item of two members to a list. Its size is what it counts
-// besides 64 for the rest.
-func (w *walker) add(list *[]byte, size int, uri, member, text string) error {
+// count makes room in the result for an item of so many bytes and 64 for the
+// rest.
+func (w *walker) count(size int) error {
 	if w.size += size + 64; w.size > maxWalkSize {
 		return errCut
 	}
+	return nil
+}
+
+// add appends an item of two members to a list.
+func add(list *[]byte, uri, member, text string) {
 	if len(*list) > 0 {
 		*list = append(*list, ',')
 	}
 	*list = proto.AppendString(append(*list, `{"path":`...), uri)
 	*list = append(proto.AppendString(append(*list, ','), member), ':')
 	*list = append(proto.AppendString(*list, text), '}')
-	return nil
 }
 
 func (w *walker) result() proto.Result {

@@ -85,7 +85,22 @@ type returned struct {
 	first proto.Frame
 }
 
-func pushBack(c proto.Conn, f proto.Frame) proto.Conn { return &returned{c, f} }
+func pushBack(c proto.Conn, f proto.Frame) proto.Conn {
+	r := &returned{c, f}
+	if w, ok := c.(proto.Watcher); ok {
+		return watched{r, w}
+	}
+	return r
+}
+
+// watched is a returned one that keeps what the connection can do besides.
+type watched struct {
+	*returned
+	watcher proto.Watcher
+}
+
+// AwaitEnd implements proto.Watcher.
+func (w watched) AwaitEnd(stop <-chan struct{}) bool { return w.watcher.AwaitEnd(stop) }
 
 // ReadFrame implements proto.Conn.
 func (r *returned) ReadFrame() (proto.Frame, error) {

@@ -19,16 +19,26 @@ const SocketFD = 3
 // Serve serves the agent's requests until the socket ends. Each is handled on a
 // goroutine of its own; how many there are is up to the agent.
 func Serve(handle func(*Call)) error {
+	socket, err := Open()
+	if err != nil {
+		return err
+	}
+	return serve(socket, handle)
+}
+
+// Open makes the process one that its own user cannot look into, and returns its
+// end of the socket to the agent.
+func Open() (*os.File, error) {
 	// A process that an image's user can look into tells them the environment.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("become undumpable: %w", err)
+		return nil, fmt.Errorf("become undumpable: %w", err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(SocketFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		return errors.New("this program is for exec-server to start: descriptor 3 is no socket")
+		return nil, errors.New("this program is for exec-server to start: descriptor 3 is no socket")
 	}
 	unix.CloseOnExec(SocketFD)
-	return serve(os.NewFile(SocketFD, "agent"), handle)
+	return os.NewFile(SocketFD, "agent"), nil
 }
 
 func serve(socket io.ReadWriteCloser, handle func(*Call)) error {

@@ -1,6 +1,8 @@
 package process
 
 import (
+	"os"
+
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +23,22 @@ func closeAll(fds []uintptr) {
 			_ = unix.Close(int(fd))
 		}
 	}
+}
+
+// StateFD is the number of the descriptor that Spec.State is in a command. Every
+// shell can name it: some know those of one digit only.
+const StateFD = 9
+
+// withState is a command's descriptors by number.
+func withState(first [3]uintptr, state *os.File) []uintptr {
+	if state == nil {
+		return first[:]
+	}
+	all := append(make([]uintptr, 0, StateFD+1), first[:]...)
+	for len(all) < StateFD {
+		all = append(all, noFD)
+	}
+	return append(all, state.Fd())
 }
 
 // open makes the command's three descriptors and keeps our ends of them.

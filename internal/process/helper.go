@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/exec-server/exec-server/internal/confine"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -22,6 +24,9 @@ type HelperSpec struct {
 	Env      []string // NAME=VALUE
 	Dirs     []string // it starts in the first of these that can be entered, else in /
 	Identity *Identity
+	// Confine is what the helper may use beyond its identity's rights; nil if it
+	// is not confined.
+	Confine *confine.Policy
 	// OOMScoreAdj is as for commands; 0 leaves it alone.
 	OOMScoreAdj int
 	// Files become the descriptors 3, 4 and so on. They stay the caller's.
@@ -29,22 +34,31 @@ type HelperSpec struct {
 }
 
 // Helper is a program that StartHelper started. End has to be called, once.
-type Helper struct{ pid, pidfd int }
+type Helper struct {
+	pid, pidfd  int
+	confinement *confine.Confinement
+}
 
 // StartHelper starts a helper. It has /dev/null for standard input and output,
 // and the server's own standard error.
 func StartHelper(spec HelperSpec) (h *Helper, err error) {
 	shedInheritedOnce()
 	done := make(chan struct{})
-	go func() { // with the server's own rights, which the caller's thread may have given up
+	// The caller's thread may have given the server's own file rights up.
+	confine.OnThread(func() {
 		defer close(done)
 		defer raiseOOMScore(spec.OOMScoreAdj)()
+		if spec.Identity.guarded() {
+			if err = confine.Guard(); err != nil {
+				return
+			}
+		}
 		h, err = children.helper(&spec)
 		if errors.Is(err, unix.EAGAIN) && children.reaping() {
 			sweep() // as for commands: there may be room afterwards
 			h, err = children.helper(&spec)
 		}
-	}()
+	})
 	<-done
 	if err != nil {
 		return nil, proto.Errorf(proto.CodeInternal, "start helper: %s", err)
@@ -79,28 +93,45 @@ func raiseOOMScore(adj int) (lower func()) {
 	}
 }
 
-// helper starts a helper and records it before the reaper can see it.
 func (s *childSet) helper(spec *HelperSpec) (*Helper, error) {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = unix.Close(null) }()
+	// By a descriptor, as a confined helper may not see its own path. It is not
+	// opened for reading: the user of commands must not be able to read it.
+	program, err := unix.Open(spec.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(program) }()
 	files := []uintptr{uintptr(null), uintptr(null), 2}
 	for _, fd := range spec.Files {
 		files = append(files, uintptr(fd))
 	}
+	// The program is the last of them: another number could be overwritten by one
+	// of the others before it is executed.
+	files = append(files, uintptr(program))
 	h := &Helper{pidfd: -1}
-	s.births.RLock()
-	defer s.births.RUnlock()
-	h.pid, err = syscall.ForkExec(spec.Path, spec.Argv, &syscall.ProcAttr{
-		Dir: usableDir(spec.Dirs...), Env: spec.Env, Files: files,
-		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &h.pidfd, Credential: spec.Identity.credential()},
-	})
+	start := func() (err error) {
+		h.pid, err = s.fork(func() (int, error) {
+			return syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", len(files)-1), spec.Argv, &syscall.ProcAttr{
+				Dir: usableDir(spec.Dirs...), Env: spec.Env, Files: files,
+				Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &h.pidfd, Credential: spec.Identity.credential()},
+			})
+		})
+		return err
+	}
+	if spec.Confine == nil {
+		err = start()
+	} else {
+		job := confine.Job{Policy: spec.Confine, Assume: spec.Identity.Assume, Guard: spec.Identity.guarded(), Terminal: -1}
+		h.confinement, err = Confiner().Start(job, start)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s.add(h.pid)
 	return h, nil
 }
 
@@ -114,4 +145,5 @@ func (h *Helper) End() {
 		kill(h.pid, unix.SIGKILL) // it is a zombie at least: nobody else has its number
 	}
 	wait(h.pid)
+	h.confinement.End()
 }

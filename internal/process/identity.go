@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/confine"
 )
 
 // Identity is the user that commands and file operations run as, when that is
@@ -15,6 +17,9 @@ import (
 type Identity struct {
 	UID, GID int
 	Groups   []int
+	// Guard keeps from commands, and from the threads that start them, what the
+	// agent has over a usual container so that it can confine.
+	Guard bool
 }
 
 // Go runs f on a goroutine with this identity. If the identity cannot be taken
@@ -33,7 +38,11 @@ func (id *Identity) Go(f func(), fail func(error)) {
 				return
 			}
 		}
-		if err := id.Assume(); err != nil {
+		err := id.Assume()
+		if err == nil && id.guarded() {
+			err = confine.Guard()
+		}
+		if err != nil {
 			fail(err)
 			return
 		}
@@ -74,6 +83,10 @@ func setFS(call uintptr, id int) bool {
 }
 
 // credential is what a command is executed with.
+// guarded tells whether commands must not get what the agent has over a usual
+// container.
+func (id *Identity) guarded() bool { return id != nil && id.Guard }
+
 func (id *Identity) credential() *syscall.Credential {
 	if id == nil {
 		return nil

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -12,15 +11,19 @@ const defaultPath = "/usr/local/bin:/bin:/usr/bin"
 
 // lookup finds the program that execvp would run: names without a slash in the
 // PATH of the command's own environment, relative ones below its cwd.
-func lookup(name, cwd, path string, hasPath bool) (string, error) {
+func lookup(name, cwd string, env map[string]string) (string, error) {
 	if strings.Contains(name, "/") {
 		return below(cwd, name), nil
 	}
+	if name == "" {
+		return "", syscall.ENOENT
+	}
+	path, hasPath := env["PATH"]
 	if !hasPath {
 		path = defaultPath
 	}
 	denied := false
-	for _, dir := range filepath.SplitList(path) {
+	for dir := range strings.SplitSeq(path, ":") { // "" has one part, the working directory
 		candidate := below(cwd, dir) + "/" + name
 		switch err := executable(candidate); err {
 		case nil:

@@ -36,11 +36,13 @@ func TestProgramsAreLookedUpInTheCommandsOwnPath(t *testing.T) {
 		{"one", dir, "a", dir + "/a/one", nil}, // a relative part of PATH
 		{"four", dir + "/c", "x:sub", dir + "/c/sub/four", nil},
 		{"one", dir + "/a", ":/bin", dir + "/a/one", nil}, // an empty part is the working directory
+		{"one", dir + "/a", "/bin:", dir + "/a/one", nil},
+		{"one", dir + "/a", "", dir + "/a/one", nil}, // the only part too
 		{"./one", dir + "/a", ab, dir + "/a/./one", nil},
 		{"a/one", dir, "", dir + "/a/one", nil},
 		{"/any/thing", "/", "", "/any/thing", nil}, // for the kernel to judge
 	} {
-		got, err := lookup(test.name, test.cwd, test.path, true)
+		got, err := lookup(test.name, test.cwd, map[string]string{"PATH": test.path})
 		if got != test.want || err != test.err {
 			t.Errorf("%s in %s from %s: %q, %v; want %q, %v", test.name, test.path, test.cwd, got, err, test.want, test.err)
 		}
@@ -48,7 +50,7 @@ func TestProgramsAreLookedUpInTheCommandsOwnPath(t *testing.T) {
 }
 
 func TestWithoutPathTheDefaultCounts(t *testing.T) {
-	got, err := lookup("sh", "/", "ignored", false)
+	got, err := lookup("sh", "/", nil)
 	if err != nil || got != "/bin/sh" {
 		t.Errorf("sh is %q, %v", got, err)
 	}

@@ -14,7 +14,13 @@ import (
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
-func kill(pid int, sig unix.Signal) { _ = unix.Kill(pid, sig) }
+// kill signals a process, or a group by its negative number. 0, which a command
+// that was never executed has, would be this process's own group.
+func kill(pid int, sig unix.Signal) {
+	if pid != 0 {
+		_ = unix.Kill(pid, sig)
+	}
+}
 
 // children are the commands that some Process waits for. The reaper leaves
 // them alone.
@@ -30,14 +36,13 @@ type childSet struct {
 	notify chan struct{} // wakes the reaper; nil if there is none
 }
 
-// spawn starts a command and records it before the reaper can see it. If there
-// is no room for another process, that may be because of orphans that have ended:
-// they are reaped now, and it is tried again.
+// spawn starts a command. If there is no room for another process, that may be
+// because of orphans that have ended: they are reaped now, and it is tried again.
 func (s *childSet) spawn(spec *Spec) (*child, error) {
-	c, err := s.trySpawn(spec)
+	c, err := spawn(spec)
 	if e, ok := errors.AsType[*proto.Error](err); ok && e.Message == proto.ErrnoText(unix.EAGAIN) && s.reaping() {
 		sweep()
-		return s.trySpawn(spec)
+		return spawn(spec)
 	}
 	return c, err
 }
@@ -49,14 +54,16 @@ func (s *childSet) reaping() bool {
 	return s.notify != nil
 }
 
-func (s *childSet) trySpawn(spec *Spec) (*child, error) {
+// fork runs a function that starts a child, and records the child before the
+// reaper can see it.
+func (s *childSet) fork(start func() (int, error)) (int, error) {
 	s.births.RLock()
 	defer s.births.RUnlock()
-	c, err := spawn(spec)
+	pid, err := start()
 	if err == nil {
-		s.add(c.pid)
+		s.add(pid)
 	}
-	return c, err
+	return pid, err
 }
 
 func (s *childSet) add(pid int) {

@@ -26,7 +26,7 @@ var readBuffers = sync.Pool{New: func() any { b := make([]byte, readSize); retur
 // Run reports the command's output and end, and returns when that is done. It
 // blocks its thread.
 func (p *Process) Run() {
-	if adj := p.opts.OOMScoreAdj; adj != 0 {
+	if adj := p.opts.OOMScoreAdj; adj != 0 && p.child.pid != 0 {
 		// Here and not before the answer, since nobody waits for it here. If the
 		// command has ended already, so has its memory.
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", p.child.pid), strconv.AppendInt(nil, int64(adj), 10), 0)
@@ -45,6 +45,7 @@ func (p *Process) Run() {
 		w.tail = p.closedFrame(w.tail)
 	}
 	p.opts.Notify(w.tail)
+	p.child.confinement.End()
 	p.stdin.close()
 	close(p.closing)
 	p.opts.Closed(p)
@@ -169,32 +170,46 @@ func (p *Process) print(stream Stream, data []byte) {
 
 // exit waits for the end of the command, which is there or near, and reports it.
 func (p *Process) exit(w *watch) {
-	status, ok := wait(p.child.pid)
-	_ = unix.Close(p.child.pidfd)
-	p.child.pidfd = -1
-	code := 1
-	switch {
-	case !ok:
-	case status.Exited():
-		code = status.ExitStatus()
-	case status.Signaled() && (!p.spec.TTY || p.spec.SignalCodes):
-		code = 128 + int(status.Signal())
-	}
+	code := p.child.reap(p.spec.TTY && !p.spec.SignalCodes)
 	p.mu.Lock()
 	p.exited, p.exitCode = true, code
+	p.denied = p.spec.Confine != nil && p.ring.deniedBySandbox(code)
 	p.exitSeq = p.event(1)
-	seq := p.exitSeq
+	seq, denied := p.exitSeq, p.denied
 	p.mu.Unlock()
 	f := append(proto.NewFrame(256), `{"method":"process/exited","params":{"processId":`...)
 	f = append(proto.AppendString(f, p.spec.ID), `,"seq":`...)
 	f = append(proto.AppendUint(f, seq), `,"exitCode":`...)
-	f = append(proto.AppendInt(f, int64(code)), `,"sandboxDenied":false}}`...)
+	f = append(proto.AppendInt(f, int64(code)), `,"sandboxDenied":`...)
+	f = append(proto.AppendBool(f, denied), `}}`...)
 	f = proto.Frame(f).Seal()
-	if w.open() {
+	if w.open() || p.child.confinement.Visible() {
 		p.opts.Notify(f)
-		return
+		f = nil
+		// What a confined command left running ends with it, and so do the streams.
+		p.child.confinement.End()
 	}
-	w.tail = p.closedFrame(f)
+	if !w.open() {
+		w.tail = p.closedFrame(f)
+	}
+}
+
+// reap waits for the command's end and returns its exit code, which is 1 for a
+// death by any signal if signals do not count.
+func (c *child) reap(signalsAreOne bool) int {
+	if c.pid == 0 {
+		return c.stillborn
+	}
+	status, ok := wait(c.pid)
+	_ = unix.Close(c.pidfd)
+	c.pidfd = -1
+	switch {
+	case ok && status.Exited():
+		return status.ExitStatus()
+	case ok && status.Signaled() && !signalsAreOne:
+		return 128 + int(status.Signal())
+	}
+	return 1
 }
 
 // closedFrame numbers the last event and appends its notification to batch.

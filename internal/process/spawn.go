@@ -3,11 +3,13 @@ package process
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/exec-server/exec-server/internal/confine"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -31,6 +33,13 @@ type Spec struct {
 	PipeStdin bool   // a pipe for standard input instead of /dev/null
 	Shell     string // SHELL of terminals, where Env has none
 	Home      string // where terminals start if Cwd is unusable
+	// Confine is what the command may use beyond its identity's rights; nil if
+	// it is not confined.
+	Confine *confine.Policy
+	// Listen is confine.Job's.
+	Listen func() error
+	// State, if not nil, is open in the command as descriptor StateFD.
+	State *os.File
 	// SignalCodes gives 128+N for a signal N on a terminal too, where the
 	// protocol says 1.
 	SignalCodes bool
@@ -42,9 +51,17 @@ type child struct {
 	stdin      int // -1 if there is none
 	out        [2]int
 	streams    [2]Stream
+
+	confinement *confine.Confinement // nil without
+	// stillborn is the exit code of a command that could not be executed where
+	// that is not told before it has begun; pid is 0 then.
+	stillborn int
 }
 
 func spawnError(err error) error {
+	if e, ok := errors.AsType[*proto.Error](err); ok {
+		return e
+	}
 	no, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
 		return &proto.Error{Code: proto.CodeInternal, Message: err.Error(), Kind: kindFailed}
@@ -77,11 +94,6 @@ func spawn(spec *Spec) (*child, error) {
 			spec.Env["SHELL"] = spec.Shell
 		}
 	}
-	path, hasPath := spec.Env["PATH"]
-	program, err := lookup(spec.Argv[0], cwd, path, hasPath)
-	if err != nil {
-		return nil, spawnError(err)
-	}
 	argv := spec.Argv
 	if spec.HasArg0 {
 		argv = append([]string{spec.Arg0}, argv[1:]...)
@@ -89,10 +101,24 @@ func spawn(spec *Spec) (*child, error) {
 	c := &child{pidfd: -1, stdin: -1, out: [2]int{-1, -1}}
 	theirs, err := c.open(spec)
 	if err == nil {
-		sys := &syscall.SysProcAttr{Setsid: true, Setctty: spec.TTY, PidFD: &c.pidfd, Credential: spec.Identity.credential()}
-		c.pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{
-			Dir: cwd, Env: pairs(spec.Env), Files: theirs[:], Sys: sys,
-		})
+		start := func(cwd string) error {
+			program, err := lookup(spec.Argv[0], cwd, spec.Env)
+			if err != nil {
+				return err
+			}
+			sys := &syscall.SysProcAttr{Setsid: true, Setctty: spec.TTY, PidFD: &c.pidfd, Credential: spec.Identity.credential()}
+			c.pid, err = children.fork(func() (int, error) {
+				return syscall.ForkExec(program, argv, &syscall.ProcAttr{
+					Dir: cwd, Env: pairs(spec.Env), Files: withState(theirs, spec.State), Sys: sys,
+				})
+			})
+			return err
+		}
+		if spec.Confine == nil {
+			err = start(cwd)
+		} else {
+			err = c.startConfined(spec, cwd, int(theirs[2]), start)
+		}
 	}
 	closeAll(theirs[:])
 	if err != nil {
@@ -107,7 +133,7 @@ func check(spec *Spec) error {
 	if spec.TTY {
 		kind = "PTY"
 	}
-	if spec.Argv[0] == "" {
+	if spec.Argv[0] == "" && spec.Confine == nil {
 		return fmt.Errorf("missing program for %s spawn", kind)
 	}
 	for _, arg := range spec.Argv {

@@ -73,8 +73,9 @@ var errnoWords = map[syscall.Errno]string{
 	syscall.ENOSPC:  "No space left on device",
 	syscall.EROFS:   "Read-only file system",
 
-	syscall.ENOTEMPTY: "Directory not empty",
-	syscall.ELOOP:     "Symbolic link loop",
+	syscall.ENOTEMPTY:    "Directory not empty",
+	syscall.ENAMETOOLONG: "Filename too long",
+	syscall.ELOOP:        "Symbolic link loop",
 }
 
 // ErrnoText renders an operating-system error as the reference does.

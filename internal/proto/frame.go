@@ -77,6 +77,17 @@ type Conn interface {
 	Close() error
 }
 
+// Watcher is a Conn that can tell that its peer is gone while nobody reads from
+// it, because too much waits already.
+type Watcher interface {
+	Conn
+	// AwaitEnd returns true when the peer has ended the connection or its half of
+	// it, or the connection was closed; and false if stop was closed before. What
+	// is unread stays unread. The caller closes stop sooner or later. It is called
+	// in place of ReadFrame, never beside it.
+	AwaitEnd(stop <-chan struct{}) bool
+}
+
 // StreamConn is a Conn over a byte stream such as a unix socket.
 type StreamConn struct {
 	rw    io.ReadWriteCloser

@@ -13,6 +13,7 @@ func FuzzParseMessage(f *testing.F) {
 	for _, s := range []string{
 		`{"id":1,"method":"m"}`, `{"id":"\u0061","method":"m","params":null}`, `{"method":"initialized"}`,
 		`{"id":-5,"result":{}}`, `{"id":1,"error":{"code":-1,"message":"x"}}`, `{"id":1.0,"method":"m"}`, `[]`,
+		`{"id":1,"method":"m","result":{}}`, `{"method":"m","trace":{"traceparent":5}}`, `{"jsonrpc":"2.0","id":"","method":"","params":[]}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -23,6 +24,19 @@ func FuzzParseMessage(f *testing.F) {
 				t.Fatalf("the error for %q is no JSON: %q", text, answer)
 			}
 			return
+		}
+		v, err := Parse(text)
+		if err != nil {
+			t.Fatalf("%q is a message and no JSON: %v", text, err)
+		}
+		kind := Answer
+		if v.Get("method").Kind != Absent {
+			if kind = Notification; v.Get("id").Kind != Absent {
+				kind = Request
+			}
+		}
+		if m.Kind != kind || kind != Answer && m.Method != v.Get("method").Str() {
+			t.Fatalf("%q is of kind %v with method %q, want kind %v", text, m.Kind, m.Method, kind)
 		}
 		if m.Kind == Notification {
 			if m.ID.Kind != Absent {
@@ -70,7 +84,7 @@ func FuzzParseURI(f *testing.F) {
 			}
 		}
 		again, err := ParseURI(uri)
-		if err != nil || again != u {
+		if err != nil || again.path != u.path || again.foreign != u.foreign {
 			t.Fatalf("%q is written %q and read as %+v, %v", text, uri, again, err)
 		}
 	})

@@ -1,7 +1,9 @@
 package proto
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Params reads the members of a params object one by one and remembers the
@@ -81,6 +83,10 @@ func (p *Params) Nullable(name string) Value {
 	}
 	return v
 }
+
+// Member returns a member that may be missing, but not null: the readers refuse
+// that.
+func (p *Params) Member(name string) Value { return p.v.Get(name) }
 
 // Sub reads a member that is an object itself; nil if v is Absent.
 func (p *Params) Sub(v Value, name string) *Params {
@@ -183,6 +189,29 @@ func (p *Params) Strings(v Value) []string {
 	return list
 }
 
+// Ports reads v as a list of 16-bit numbers.
+func (p *Params) Ports(v Value) []uint16 {
+	if v.Kind != Array {
+		if v.Kind != Absent {
+			p.fail("invalid type: %s, expected a sequence", kindName(v))
+		}
+		return nil
+	}
+	list := make([]uint16, v.Len())
+	for i := range list {
+		n, ok := v.At(i).Uint64()
+		switch {
+		case ok && n < 1<<16:
+		case v.At(i).Kind == Number:
+			p.fail("invalid number")
+		default:
+			p.fail("invalid type: %s, expected u16", kindName(v.At(i)))
+		}
+		list[i] = uint16(n)
+	}
+	return list
+}
+
 // Map reads v as an object of strings.
 func (p *Params) Map(v Value) map[string]string {
 	if v.Kind != Object {
@@ -208,17 +237,14 @@ func (p *Params) Variant(v Value, words ...string) string {
 	if v.Kind == Absent || p.err != nil {
 		return s
 	}
-	list := ""
-	for i, w := range words {
-		if s == w {
-			return s
-		}
-		if i > 0 {
-			list += ", "
-		}
-		list += "`" + w + "`"
+	if slices.Contains(words, s) {
+		return s
 	}
-	p.fail("unknown variant `%s`, expected one of %s", s, list)
+	list, between := "one of `", "`, `"
+	if len(words) < 3 {
+		list, between = "`", "` or `"
+	}
+	p.fail("unknown variant `%s`, expected %s", s, list+strings.Join(words, between)+"`")
 	return s
 }
 
@@ -229,6 +255,37 @@ func (p *Params) URI(name string) URI { return p.uri(p.Required(name)) }
 func (p *Params) OptURI(name string) (u URI, ok bool) {
 	v := p.Nullable(name)
 	return p.uri(v), v.Kind == String
+}
+
+// URIs reads v as a list of file URIs.
+func (p *Params) URIs(v Value) []URI {
+	if v.Kind != Array {
+		p.expected(v, "a sequence")
+		return nil
+	}
+	list := make([]URI, v.Len())
+	for i := range list {
+		if list[i] = p.uri(v.At(i)); p.err != nil {
+			return nil
+		}
+	}
+	return list
+}
+
+// variantOr reads one of some words; the member may be missing, but not null.
+func (p *Params) variantOr(name string, words ...string) string {
+	if v := p.v.Get(name); v.Kind != Absent {
+		return p.Variant(v, words...)
+	}
+	return words[0]
+}
+
+// expected says that v is of another type, unless it is missing, which has been
+// said already.
+func (p *Params) expected(v Value, what string) {
+	if v.Kind != Absent {
+		p.fail("invalid type: %s, expected %s", kindName(v), what)
+	}
 }
 
 func (p *Params) uri(v Value) URI {

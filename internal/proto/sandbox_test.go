@@ -1,12 +1,15 @@
 package proto
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+)
 
 func TestSandboxProfiles(t *testing.T) {
 	wrap := func(profile string) string {
 		return `{"sandbox":{"permissions":` + profile + `,"windowsSandboxLevel":"disabled"}}`
 	}
-	open, files, network := Sandbox{}, Sandbox{RestrictsFiles: true}, Sandbox{RestrictsNetwork: true}
+	open, files, network := Sandbox{Network: true}, Sandbox{Network: true, Restricted: true}, Sandbox{}
 	for _, test := range []struct {
 		params string
 		want   *Sandbox
@@ -35,7 +38,7 @@ func TestSandboxProfiles(t *testing.T) {
 		case (p.Err() != nil) != test.bad:
 			t.Errorf("%s: error %v", test.params, p.Err())
 		case test.bad:
-		case (got == nil) != (test.want == nil) || got != nil && *got != *test.want:
+		case (got == nil) != (test.want == nil) || got != nil && !reflect.DeepEqual(*got, *test.want):
 			t.Errorf("%s: got %+v, want %+v", test.params, got, test.want)
 		}
 	}

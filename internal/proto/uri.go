@@ -10,6 +10,7 @@ import (
 type URI struct {
 	path    string // native, absolute and clean; "" if of another system
 	foreign string // the URI as given, if it is of another system
+	given   string // as given and normalised, if that is not how we write it
 }
 
 // FileURI returns the URI of a native absolute path.
@@ -38,17 +39,7 @@ func AppendURI(dst []byte, path string) []byte {
 }
 
 func appendPathURI(dst []byte, path string) []byte {
-	const upper = "0123456789ABCDEF"
-	dst = append(dst, "file://"...)
-	for i := range len(path) {
-		c := path[i]
-		if c <= 0x20 || c >= 0x7f || strings.IndexByte("\"#%<>?`{}\\", c) >= 0 {
-			dst = append(dst, '%', upper[c>>4], upper[c&15])
-		} else {
-			dst = append(dst, c)
-		}
-	}
-	return dst
+	return appendEscaped(append(dst, "file://"...), path, mustEscape)
 }
 
 // ParseURI reads a file URI by the rules that browsers have for URLs.
@@ -73,28 +64,68 @@ func ParseURI(text string) (URI, error) {
 		return URI{}, errors.New("query parameters are not allowed in path URIs")
 	}
 	rest = strings.ReplaceAll(rest, `\`, "/")
+	host := ""
 	if after, ok := strings.CutPrefix(rest, "//"); ok {
-		host, path, _ := strings.Cut(after, "/")
-		if isDrive(host) { // file://C:/x
-			return URI{foreign: s}, nil
+		host, rest, _ = strings.Cut(after, "/")
+		if isDrive(host) || isBarDrive(host) { // file://C:/x
+			host, rest = "", host+"/"+rest
+		} else {
+			rest = "/" + rest
 		}
-		if host != "" && !strings.EqualFold(host, "localhost") {
-			return URI{foreign: s}, nil
-		}
-		rest = "/" + path
 	}
-	path, err := decodePath(rest)
+	if host = strings.ToLower(host); host == "localhost" {
+		host = ""
+	} else if host != "" && host[0] != '[' && strings.ContainsAny(host, " :<>@^|") {
+		return URI{}, errors.New("invalid URI: invalid international domain name")
+	}
+	if len(rest) > 1 && isBarDrive(rest[:2]) && (len(rest) == 2 || rest[2] == '/') {
+		rest = rest[:1] + ":" + rest[2:]
+	}
+	segments := resolveDots(strings.Split(strings.TrimPrefix(rest, "/"), "/"))
+	joined := "/" + strings.Join(segments, "/")
+	path, err := decodePath(joined)
 	if err != nil {
 		return URI{}, err
 	}
 	if strings.IndexByte(path, 0) >= 0 {
 		return URI{}, fmt.Errorf("'%s' is invalid on 'linux'", s)
 	}
-	clean := cleanPath(path)
-	if first, _, _ := strings.Cut(clean[1:], "/"); isDrive(first) {
-		return URI{foreign: s}, nil
+	bare := strings.TrimLeft(joined, "/")
+	if first, _, _ := strings.Cut(bare, "/"); host != "" || isDrive(first) {
+		return URI{foreign: "file://" + host + "/" + string(appendEscaped(nil, bare, givenEscape))}, nil
 	}
-	return URI{path: clean}, nil
+	// An encoded slash separates too, and brings dots of its own.
+	u := URI{path: cleanPath(path)}
+	if given := "file://" + string(appendEscaped(nil, joined, givenEscape)); given != u.String() {
+		u.given = given
+	}
+	return u, nil
+}
+
+// resolveDots takes the dot segments out of a URL's path, as browsers do: before
+// anything in it is decoded, with %2e for a dot, and never above a drive.
+func resolveDots(segments []string) []string {
+	out := make([]string, 0, len(segments))
+	for i, seg := range segments {
+		last := i == len(segments)-1
+		switch strings.ReplaceAll(strings.ToLower(seg), "%2e", ".") {
+		case ".":
+		case "..":
+			if n := len(out); n > 1 || n == 1 && !isDrive(out[0]) {
+				out = out[:n-1]
+			}
+		default:
+			out = append(out, seg)
+			continue
+		}
+		if last {
+			out = append(out, "")
+		}
+	}
+	if len(out) == 0 {
+		return []string{""}
+	}
+	return out
 }
 
 func isScheme(s string) bool {
@@ -107,9 +138,14 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
+// isDrive says whether a segment is a Windows drive, like C: or C%3A.
 func isDrive(s string) bool {
-	return len(s) == 2 && (s[1] == ':' || s[1] == '|') && isScheme(s[:1])
+	return len(s) > 1 && isScheme(s[:1]) && (s[1:] == ":" || strings.EqualFold(s[1:], "%3a"))
 }
+
+// isBarDrive says whether it is one in the old way of writing, which counts
+// where the path begins without a slash.
+func isBarDrive(s string) bool { return len(s) == 2 && s[1] == '|' && isScheme(s[:1]) }
 
 func decodePath(s string) (string, error) {
 	if strings.IndexByte(s, '%') < 0 {

@@ -38,6 +38,18 @@ func TestURIsAreReadAsBrowsersDo(t *testing.T) {
 		{"file:///|^[];~", "/|^[];~"},
 		{"file:///tmp/C:/x", "/tmp/C:/x"},
 		{"file:///CC:/x", "/CC:/x"},
+		{"file:///1:/x", "/1:/x"},
+		// Only a literal letter and a colon make a drive, and a whole segment.
+		{"file:///c|/x", "/c|/x"},
+		{"file:///C%7C/x", "/C|/x"},
+		{"file:///%43:/x", "/C:/x"},
+		{"file:///C:%2Fx", "/C:/x"},
+		{"file:///%2FC:/x", "/C:/x"},
+		{"file:///.C:", "/.C:"},
+		// Dots are resolved before slashes are decoded, and once more after.
+		{"file:///a%2Fb/../c", "/c"},
+		{"file:///etc/x%2F../passwd", "/etc/passwd"},
+		{"file:///%2e%2E/a/%2e/b/%2E.", "/a"},
 	} {
 		u, err := ParseURI(test.uri)
 		if err != nil {
@@ -63,6 +75,8 @@ func TestURIsThatAreNoPathsAreRefused(t *testing.T) {
 		{"a+b-c.d:x", "unsupported path URI scheme `a+b-c.d`"},
 		{"file:///x?", query}, {"file:///x?a=b", query}, {"file:///x?a#b", query},
 		{"file:///x#", fragment}, {"file:///x#a?b", fragment},
+		{"file://localhost:80/x", "invalid URI: invalid international domain name"},
+		{"file:///C:/%00", "'file:///C:/%00' is invalid on 'linux'"},
 		{"file:///a%00b", "'file:///a%00b' is invalid on 'linux'"},
 	} {
 		if u, err := ParseURI(test.uri); err == nil || err.Error() != test.want {
@@ -71,12 +85,33 @@ func TestURIsThatAreNoPathsAreRefused(t *testing.T) {
 	}
 }
 
-// Paths of another system are read, and refused where they are used.
+// Paths of another system are read, and refused where they are used. They are
+// echoed as a browser would write them.
 func TestForeignURIsHaveNoNativePath(t *testing.T) {
-	for _, uri := range []string{
-		"file:///C:/x", "file:///c|/x", "file:///C:", "file:///%43:/x", "file:///a/../C:/x", "file:C:/x", "file://C:/x",
-		"file://server/share", "file://127.0.0.1/x", "file://localhost:80/x",
+	for uri, want := range map[string]string{
+		"file:///C:/x": "", "file:///C:": "", "file:///C:/": "", "file:///C%3A/x": "", "file:///C%3a": "",
+		"file://server/share": "", "file://127.0.0.1/x": "", "file://[::1]/x": "",
+		"FILE:///C:":               "file:///C:",
+		"file:C:/x":                "file:///C:/x",
+		"file:C:":                  "file:///C:",
+		"file://C:/x":              "file:///C:/x",
+		"file:c|/x":                "file:///c:/x",
+		"file://C|/x":              "file:///C:/x",
+		"file:////C:/x":            "file:///C:/x",
+		`file:///C:\x`:             "file:///C:/x",
+		"file:///a/../C:/x":        "file:///C:/x",
+		"file:///../C:/x":          "file:///C:/x",
+		"file:///%2e/C:/x":         "file:///C:/x",
+		"file:///C:/..":            "file:///C:/",
+		"file:///C:/../etc":        "file:///C:/etc",
+		"file:///C:/x/../y/.":      "file:///C:/y/",
+		"file:///C:/a//b/":         "file:///C:/a//b/",
+		"file:///C:/a b/%20\u00e9": "file:///C:/a%20b/%20%C3%A9",
+		"file://SERVER/x/../y":     "file://server/y",
 	} {
+		if want == "" {
+			want = uri
+		}
 		u, err := ParseURI(uri)
 		if err != nil {
 			t.Errorf("%q: %v", uri, err)
@@ -84,10 +119,10 @@ func TestForeignURIsHaveNoNativePath(t *testing.T) {
 		}
 		_, err = u.Native()
 		e := WireError(err)
-		if err == nil || e.Code != CodeInvalidRequest || e.Message != "'"+uri+"' is invalid on 'linux'" {
+		if err == nil || e.Code != CodeInvalidRequest || e.Message != "'"+want+"' is invalid on 'linux'" {
 			t.Errorf("%q: %v", uri, err)
 		}
-		if u.String() != uri {
+		if u.String() != want {
 			t.Errorf("%q is echoed as %q", uri, u)
 		}
 	}

@@ -84,12 +84,21 @@ func TestMessagesHaveALimit(t *testing.T) {
 	}
 	message(s, 1)
 	s.dropped()
+	s = dialWS(t, l, "/")
+	s.send(text, "hello")
+	<-lengths
+	_, _ = s.Write(frame(text, make([]byte, maxFrame)))
+	if n := <-lengths; n != maxFrame {
+		t.Errorf("the largest frame arrives with %d bytes", n)
+	}
+	_, _ = s.Write(frame(text, make([]byte, maxFrame+1)))
+	s.dropped()
 	other := dialWS(t, l, "/") // nothing has happened to others
 	other.send(text, "x")
 	<-lengths
 }
 
-func TestSmallFramesAreNotHeldBack(t *testing.T) {
+func TestTrap54SmallFramesAreNotHeldBack(t *testing.T) {
 	noDelay := make(chan int, 1)
 	l := listen(t, func(_ context.Context, c proto.Conn, _, _ string) {
 		raw, err := c.(*wsConn).wire.SyscallConn()

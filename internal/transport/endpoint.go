@@ -9,7 +9,9 @@ import (
 	"sync"
 
 	"github.com/coder/websocket"
+	"golang.org/x/sync/semaphore"
 
+	"github.com/exec-server/exec-server/internal/auth"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -24,8 +26,11 @@ var environmentName = sync.OnceValue(func() *regexp.Regexp {
 // endpoint answers HTTP as the reference does: which check comes first, and
 // with what words, is part of the protocol.
 type endpoint struct {
-	ctx context.Context
-	h   Handler
+	ctx   context.Context
+	h     Handler
+	guard *auth.Guard
+	door  *door
+	large *semaphore.Weighted // bytes for large messages
 }
 
 func (e endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,12 +52,20 @@ func (e endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if status, text := refusal(r); status != 0 {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, text)
+		refuse(w, status, text)
+		return
+	}
+	if text := e.guard.Refuse(r.Header["Authorization"]); text != "" {
+		refuse(w, http.StatusUnauthorized, text)
 		return
 	}
 	e.upgrade(w, r, environment)
+}
+
+func refuse(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
 }
 
 func environmentOf(path string) (name string, known bool) {
@@ -93,15 +106,24 @@ func hasToken(values []string, token string) bool {
 
 func (e endpoint) upgrade(w http.ResponseWriter, r *http.Request, environment string) {
 	wire, _ := r.Context().Value(wireKey{}).(*wireConn)
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
-	if err != nil || wire == nil {
+	if wire == nil || !e.door.admit(wire) {
+		refuse(w, http.StatusServiceUnavailable, "too many connections")
+		return
+	}
+	ws, err := websocket.Accept(metered{w, wire}, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
 		return // the library has answered
 	}
-	c := newWSConn(e.ctx, ws, wire)
+	c := newWSConn(e.ctx, ws, wire, e.large)
+	defer c.share.release()
 	defer func() { _ = c.Close() }()
 	go func() {
 		keepalive(c.ctx, wire)
 		_ = c.Close() // a ping that cannot be sent is the end too
+	}()
+	go func() {
+		patientWatchdog.watch(c.ctx, wire.info)
+		_ = c.Close()
 	}()
 	e.h(e.ctx, c, environment, proto.WebSocketPeer(r.RemoteAddr))
 }

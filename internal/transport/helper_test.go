@@ -18,10 +18,17 @@ const patience = 20 * time.Second
 // listen serves on a free port until the test ends.
 func listen(t *testing.T, h Handler) *Listener {
 	t.Helper()
-	l, err := Listen(netip.MustParseAddrPort("127.0.0.1:0"))
+	return listenAs(t, h, func(*Listener) {})
+}
+
+// listenAs changes something about the listener before it serves.
+func listenAs(t *testing.T, h Handler, change func(*Listener)) *Listener {
+	t.Helper()
+	l, err := Listen(netip.MustParseAddrPort("127.0.0.1:0"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(l)
 	served := make(chan error, 1)
 	go func() { served <- l.Serve(context.Background(), h) }()
 	t.Cleanup(func() {

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
+	"github.com/exec-server/exec-server/internal/auth"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -37,21 +40,26 @@ func ParseListen(raw string) (netip.AddrPort, error) {
 // Listener is the WebSocket listener.
 type Listener struct {
 	tcp    *net.TCPListener
+	guard  *auth.Guard
 	server *http.Server
 	closed context.Context // ends with Close
 	cancel context.CancelFunc
 }
 
-// Listen binds the address of a --listen URL.
-func Listen(addr netip.AddrPort) (*Listener, error) {
+// handshakeTime is how long a stranger may take for a request, and for its answer.
+const handshakeTime = 10 * time.Second
+
+// Listen binds the address of a --listen URL. The guard says who may connect.
+func Listen(addr netip.AddrPort, guard *auth.Guard) (*Listener, error) {
 	tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	l := &Listener{tcp: tcp, server: &http.Server{
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       10 * time.Second,
-		MaxHeaderBytes:    64 << 10,
+	l := &Listener{tcp: tcp, guard: guard, server: &http.Server{
+		ReadTimeout:    handshakeTime,
+		WriteTimeout:   handshakeTime,
+		IdleTimeout:    handshakeTime,
+		MaxHeaderBytes: 64 << 10,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, wireKey{}, c)
 		},
@@ -69,8 +77,9 @@ func (l *Listener) Serve(ctx context.Context, h Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.closed, cancel)()
-	l.server.Handler = endpoint{ctx, h}
-	err := l.server.Serve(wireListener{l.tcp, make(chan struct{}, maxConnections)})
+	d := &door{}
+	l.server.Handler = endpoint{ctx: ctx, h: h, guard: l.guard, door: d, large: semaphore.NewWeighted(maxLarge)}
+	err := l.server.Serve(wireListener{l.tcp, d})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

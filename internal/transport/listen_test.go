@@ -47,7 +47,7 @@ func TestListenTellsItsPort(t *testing.T) {
 	if err != nil || addr.Port() == 0 {
 		t.Fatalf("the URL is %s: %v", l.URL(), err)
 	}
-	if _, err := Listen(addr); err == nil || !strings.Contains(err.Error(), addr.String()) || !strings.Contains(err.Error(), "in use") {
+	if _, err := Listen(addr, nil); err == nil || !strings.Contains(err.Error(), addr.String()) || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second listener on the same port: %v", err)
 	}
 }
@@ -108,7 +108,7 @@ func TestCloseEndsConnections(t *testing.T) {
 }
 
 func TestCloseMayComeBeforeServe(t *testing.T) {
-	l, err := Listen(netip.MustParseAddrPort("127.0.0.1:0"))
+	l, err := Listen(netip.MustParseAddrPort("127.0.0.1:0"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,60 +1,76 @@
 package transport
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"io"
-	"unicode/utf8"
+	"sync"
+	"syscall"
 
+	"github.com/exec-server/exec-server/internal/hangup"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
 // stdioConn carries one message a line.
 type stdioConn struct {
-	r   *bufio.Reader
+	r   io.Reader
 	w   io.Writer
-	c   []io.Closer
-	in  []byte
 	out []byte
+
+	// Unread bytes are buf[from:]; those before seen hold no newline. In front of
+	// them is always room for a frame's header. A line and its end fit in.
+	buf        []byte
+	from, seen int
+	ended      bool // nothing more comes from r
+
+	closers []io.Closer
+	closed  chan struct{}
+	close   func() error
 }
 
 // Stdio returns the connection over a pair of streams such as standard input
 // and output. closers are closed with it.
 func Stdio(r io.Reader, w io.Writer, closers ...io.Closer) proto.Conn {
-	return &stdioConn{r: bufio.NewReaderSize(r, 64<<10), w: w, c: closers}
+	c := &stdioConn{r: r, w: w, closers: closers, closed: make(chan struct{})}
+	c.reset(nil)
+	c.close = sync.OnceValue(func() error {
+		close(c.closed)
+		var errs []error
+		for _, closer := range c.closers {
+			errs = append(errs, closer.Close())
+		}
+		return errors.Join(errs...)
+	})
+	return c
 }
 
-// ReadFrame implements proto.Conn. Blank lines do not count.
-func (c *stdioConn) ReadFrame() (proto.Frame, error) {
-	for {
-		c.in = append(c.in[:0], 0, 0, 0, 0)
-		err := c.line()
-		f := proto.Frame(c.in)
-		f = f[:proto.HeaderSize+len(bytes.TrimRight(f.Body(), " \t\r\n"))]
-		switch {
-		case len(f.Body()) > proto.MaxRequest:
-			return nil, proto.ErrFrameSize
-		case len(f.Body()) > 0 && !utf8.Valid(f.Body()):
-			return nil, errNotUTF8
-		case len(f.Body()) > 0 && (err == nil || errors.Is(err, io.EOF)):
-			return f.Seal(), nil
-		case err != nil:
-			return nil, err
+// AwaitEnd implements proto.Watcher. Only files can be watched.
+func (c *stdioConn) AwaitEnd(stop <-chan struct{}) bool {
+	either := make(chan struct{})
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		defer close(either)
+		select {
+		case <-stop:
+		case <-c.closed:
+		case <-over:
+		}
+	}()
+	gone := false
+	if f, ok := c.r.(syscall.Conn); ok {
+		if raw, err := f.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { gone = hangup.Await(int(fd), either) })
 		}
 	}
-}
-
-func (c *stdioConn) line() error {
-	for {
-		part, err := c.r.ReadSlice('\n')
-		c.in = append(c.in, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return err
-		}
-		if len(c.in) > proto.HeaderSize+proto.MaxRequest+1 {
-			return proto.ErrFrameSize
-		}
+	if gone {
+		return true
+	}
+	<-either
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -73,10 +89,4 @@ func (c *stdioConn) WriteFrames(frames []byte) error {
 }
 
 // Close implements proto.Conn.
-func (c *stdioConn) Close() error {
-	var errs []error
-	for _, closer := range c.c {
-		errs = append(errs, closer.Close())
-	}
-	return errors.Join(errs...)
-}
+func (c *stdioConn) Close() error { return c.close() }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -41,6 +42,8 @@ func TestLinesAreMessages(t *testing.T) {
 		{"a\nlast", []string{"a", "last"}, io.EOF},
 		{"last\r", []string{"last"}, io.EOF},
 		{"   ", nil, io.EOF},
+		{"\v\n\f\n\u00a0\n\u2028\na\n", []string{"a"}, io.EOF},
+		{"a\rb\r\r\n", []string{"a\rb\r"}, io.EOF},
 		{`{"a":1} {"b":2}` + "\n", []string{`{"a":1} {"b":2}`}, io.EOF}, // for the parser to refuse
 		{long + "\n" + "é\n", []string{long, "é"}, io.EOF},
 		{"a\n\xff\nb\n", []string{"a"}, errNotUTF8},
@@ -81,6 +84,56 @@ func TestAnEndlessLineIsGivenUp(t *testing.T) {
 	if _, err := Stdio(endless{}, io.Discard).ReadFrame(); !errors.Is(err, proto.ErrFrameSize) {
 		t.Error(err)
 	}
+}
+
+// One byte more than a line may have is enough to know.
+func TestALineThatIsTooLongNeedNotEnd(t *testing.T) {
+	if raceEnabled {
+		t.Skip("too much for the race detector")
+	}
+	r, w := io.Pipe()
+	go func() { _, _ = w.Write(make([]byte, proto.MaxRequest+1)) }()
+	if _, err := Stdio(r, io.Discard).ReadFrame(); !errors.Is(err, proto.ErrFrameSize) {
+		t.Error(err)
+	}
+}
+
+func TestTheEndOfInputIsNoticedBehindUnreadLines(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Stdio(r, io.Discard, r).(proto.Watcher)
+	_, _ = w.WriteString("a\nb\n")
+	stop := make(chan struct{})
+	close(stop)
+	if c.AwaitEnd(stop) {
+		t.Error("it ends before it does")
+	}
+	_ = w.Close()
+	if !c.AwaitEnd(nil) {
+		t.Error("it is not noticed")
+	}
+	if f, err := c.ReadFrame(); err != nil || string(f.Body()) != "a" {
+		t.Error(err)
+	}
+}
+
+func TestCloseEndsTheWatch(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for _, in := range []io.Reader{r, strings.NewReader("")} {
+		c := Stdio(in, io.Discard).(proto.Watcher)
+		got := make(chan bool)
+		go func() { got <- c.AwaitEnd(nil) }()
+		if err := c.Close(); err != nil || !<-got {
+			t.Errorf("%T: it goes on; %v", in, err)
+		}
+	}
+	_ = r.Close()
 }
 
 type endless struct{}
@@ -128,7 +181,8 @@ func FuzzStdio(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var want []string
 		for line := range bytes.SplitSeq(in, []byte("\n")) {
-			if line = bytes.TrimRight(line, " \t\r\n"); len(line) > 0 {
+			line = bytes.TrimSuffix(line, []byte("\r"))
+			if len(bytes.TrimSpace(line)) > 0 {
 				want = append(want, string(line))
 			}
 		}

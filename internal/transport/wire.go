@@ -6,45 +6,32 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/hangup"
 )
 
 type wireKey struct{}
 
-// maxConnections are open at once; further ones wait in the kernel's queue. The
-// process needs descriptors for other things too.
-const maxConnections = 1024
-
-// wireListener accepts connections whose writes can be shared between the
-// WebSocket library, which answers pings, and our own frames.
-type wireListener struct {
-	*net.TCPListener
-	slots chan struct{}
-}
-
-// Accept implements net.Listener. TCP_NODELAY is on by default.
-func (l wireListener) Accept() (net.Conn, error) {
-	l.slots <- struct{}{}
-	c, err := l.AcceptTCP()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &wireConn{TCPConn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
 // wireConn is a TCP connection whose every write is whole: the two parties that
-// write to it write whole WebSocket frames.
+// write to it, the WebSocket library with its pongs and we with our frames,
+// write whole WebSocket frames. It also holds what is read to the limit of frames,
+// which the library does not know.
 type wireConn struct {
 	*net.TCPConn
 	mu sync.Mutex // makes writes whole; a peer's slowness holds up only itself
 
-	broken  atomic.Bool // nothing more can be read
-	release func()      // frees the listener's slot
+	broken atomic.Bool // nothing more can be read
+	meter  *frameMeter // of what is read; nil before the upgrade
+	door   *door
+	ticket ticket // guarded by door.mu
 }
 
 // Close implements net.Conn.
 func (c *wireConn) Close() error {
-	c.release()
+	c.door.leave(c)
 	return c.TCPConn.Close()
 }
 
@@ -52,6 +39,12 @@ func (c *wireConn) Close() error {
 // and the end of the connection within one by the same error.
 func (c *wireConn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
+	if c.meter != nil && n > 0 {
+		var over error
+		if n, over = c.meter.pass(p[:n]); over != nil && n == 0 {
+			err = over
+		}
+	}
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.broken.Store(true)
 	}
@@ -76,4 +69,46 @@ func (c *wireConn) writeAll(bufs net.Buffers) error {
 	defer c.mu.Unlock()
 	_, err := bufs.WriteTo(c.TCPConn)
 	return err
+}
+
+// awaitEnd waits, in place of a read, until the connection has ended, which is
+// true, or stop was closed. Unread data stays where it is.
+func (c *wireConn) awaitEnd(stop <-chan struct{}) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	done, woken := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(woken)
+		select {
+		case <-stop:
+			_ = c.SetReadDeadline(time.Unix(1, 0)) // wakes the waiting read
+		case <-done:
+		}
+	}()
+	gone := false
+	// Whatever happens on the connection wakes it for another look.
+	err = raw.Read(func(fd uintptr) bool {
+		gone = hangup.Now(int(fd))
+		return gone
+	})
+	close(done)
+	<-woken
+	_ = c.SetReadDeadline(time.Time{})
+	return gone || err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// info is what the kernel knows about the connection.
+func (c *wireConn) info() (*unix.TCPInfo, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var info *unix.TCPInfo
+	var infoErr error
+	err = raw.Control(func(fd uintptr) {
+		info, infoErr = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	})
+	return info, errors.Join(err, infoErr)
 }

@@ -2,30 +2,22 @@ package transport
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
-	"slices"
 	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"github.com/coder/websocket"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
-// pingEvery is how often the server pings, whatever comes back.
-const pingEvery = 30 * time.Second
-
 // maxFirst bounds the first message, which is there to say hello: what a stranger
 // can make us hold before.
 const maxFirst = 1 << 20
-
-// copyBelow is the size under which a frame is copied beside its neighbours, so
-// that many go out in one system call.
-const copyBelow = 32 << 10
 
 // wsConn is a proto.Conn over a WebSocket. Reading is the library's; data frames
 // are written past it, in batches and straight from where they lie.
@@ -35,40 +27,60 @@ type wsConn struct {
 	ws     *websocket.Conn
 	wire   *wireConn
 	in     []byte
+	share  share // for in
 	out    []byte
 
 	greeted bool // the first message has been read
 }
 
-func newWSConn(ctx context.Context, ws *websocket.Conn, wire *wireConn) *wsConn {
+func newWSConn(ctx context.Context, ws *websocket.Conn, wire *wireConn, large *semaphore.Weighted) *wsConn {
 	ctx, cancel := context.WithCancel(ctx)
 	ws.SetReadLimit(maxFirst)
-	return &wsConn{ctx: ctx, cancel: cancel, ws: ws, wire: wire, in: make([]byte, proto.HeaderSize, 8<<10)}
+	c := &wsConn{ctx: ctx, cancel: cancel, ws: ws, wire: wire, share: share{of: large}}
+	c.shrink()
+	return c
 }
 
 var errNotUTF8 = errors.New("text message is not UTF-8")
 
 // ReadFrame implements proto.Conn.
 func (c *wsConn) ReadFrame() (proto.Frame, error) {
-	kind, r, err := c.ws.Reader(c.ctx)
+	if cap(c.in) > smallMessage {
+		c.shrink()
+	}
+	f, err := c.read()
 	if err != nil {
+		c.shrink()
 		return nil, ending(err)
 	}
-	if cap(c.in) > 1<<20 { // do not keep what one large message needed
-		c.in = make([]byte, proto.HeaderSize, 8<<10)
+	return f, nil
+}
+
+func (c *wsConn) read() (proto.Frame, error) {
+	kind, r, err := c.ws.Reader(c.ctx)
+	if err != nil {
+		return nil, err
 	}
 	c.in = c.in[:proto.HeaderSize]
 	for {
 		if len(c.in) == cap(c.in) {
-			c.in = slices.Grow(c.in, len(c.in))
+			if err := c.grow(); err != nil {
+				return nil, err
+			}
+		}
+		if cap(c.in) > smallMessage {
+			_ = c.wire.SetReadDeadline(time.Now().Add(largeStall))
 		}
 		n, err := r.Read(c.in[len(c.in):cap(c.in)])
 		c.in = c.in[:len(c.in)+n]
 		if err == io.EOF && !c.wire.broken.Load() {
 			break
 		} else if err != nil {
-			return nil, ending(err)
+			return nil, err
 		}
+	}
+	if cap(c.in) > smallMessage {
+		_ = c.wire.SetReadDeadline(time.Time{})
 	}
 	if !c.greeted {
 		c.greeted = true
@@ -81,6 +93,30 @@ func (c *wsConn) ReadFrame() (proto.Frame, error) {
 	return f, nil
 }
 
+// grow doubles the buffer, as far as a message may need it: the library wants to
+// read beyond the end to see it.
+func (c *wsConn) grow() error {
+	size := min(2*cap(c.in), proto.HeaderSize+proto.MaxRequest+1)
+	if size > smallMessage {
+		if err := c.share.raise(c.ctx, int64(size)); err != nil {
+			return err
+		}
+	}
+	grown := make([]byte, len(c.in), size)
+	copy(grown, c.in)
+	c.in = grown
+	return nil
+}
+
+// shrink lets go of what a large message needed.
+func (c *wsConn) shrink() {
+	c.in = make([]byte, proto.HeaderSize, 8<<10)
+	c.share.release()
+}
+
+// AwaitEnd implements proto.Watcher.
+func (c *wsConn) AwaitEnd(stop <-chan struct{}) bool { return c.wire.awaitEnd(stop) }
+
 // ending makes io.EOF of all ways in which a harness just goes away: harnesses
 // do not say good-bye.
 func ending(err error) error {
@@ -91,63 +127,8 @@ func ending(err error) error {
 	return err
 }
 
-// WriteFrames implements proto.Conn: one text message a frame, unfragmented.
-func (c *wsConn) WriteFrames(frames []byte) error {
-	var large net.Buffers
-	c.out = c.out[:0]
-	from := 0 // of what is in out and not in large yet
-	for len(frames) > 0 {
-		var f proto.Frame
-		if f, frames = proto.NextFrame(frames); f == nil {
-			return io.ErrUnexpectedEOF
-		}
-		body := f.Body()
-		c.out = appendHeader(c.out, len(body))
-		if len(body) < copyBelow {
-			c.out = append(c.out, body...)
-			continue
-		}
-		// What lies in out may move when it grows, hence the copy of the rest.
-		large = append(large, slices.Clone(c.out[from:]), body)
-		from = len(c.out)
-	}
-	if large == nil {
-		_, err := c.wire.Write(c.out)
-		return err
-	}
-	return c.wire.writeAll(append(large, c.out[from:]))
-}
-
-// appendHeader begins a text frame of n bytes, final and unmasked.
-func appendHeader(dst []byte, n int) []byte {
-	dst = append(dst, 0x81)
-	switch {
-	case n < 126:
-		return append(dst, byte(n))
-	case n < 1<<16:
-		return binary.BigEndian.AppendUint16(append(dst, 126), uint16(n))
-	}
-	return binary.BigEndian.AppendUint64(append(dst, 127), uint64(n))
-}
-
 // Close implements proto.Conn.
 func (c *wsConn) Close() error {
 	c.cancel()
 	return c.ws.CloseNow()
-}
-
-// keepalive pings until the connection ends. Pongs are not looked at.
-func keepalive(ctx context.Context, wire io.Writer) {
-	t := time.NewTicker(pingEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			if _, err := wire.Write([]byte{0x89, 0}); err != nil {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
 }

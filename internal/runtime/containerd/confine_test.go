@@ -97,8 +97,8 @@ func TestConfinement(t *testing.T) {
 	s := d.create(t, runtime.Spec{Name: "confined", Image: image, ShmBytes: 48 << 20})
 	status := askOf(t, s, "!read /proc/self/status")
 	for _, want := range []string{
-		"CapEff:\t00000000a80425fb", // the default set of containerd and docker
-		"CapBnd:\t00000000a80425fb",
+		"CapEff:\t00000000a82435fb", // the default set of containerd and docker, and two for confining
+		"CapBnd:\t00000000a82435fb",
 		"CapAmb:\t0000000000000000",
 		"NoNewPrivs:\t0",
 		"Seccomp:\t2",

@@ -13,7 +13,7 @@ import (
 	"github.com/exec-server/exec-server/internal/runtime"
 )
 
-func TestHostileSocket(t *testing.T) {
+func TestTrap69HostileSocket(t *testing.T) {
 	p := newPlace(t)
 	d := p.startDaemon(t)
 	image := staticImage(t, d.ctx, d.server.Client())

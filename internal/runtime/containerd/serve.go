@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,10 +24,10 @@ type errPeer struct{ error }
 // Serve implements runtime.Sandbox. It returns nil if either side ended in an
 // orderly manner, and ErrEnded if the sandbox ended.
 //
-// The context should end when the connection breaks: while an agent does not
-// read, Serve does not read from c, and would not notice. When Serve returns, a
-// goroutine of it may still be in c.ReadFrame; it ends as soon as the caller
-// closes c, and what it has read by then is lost.
+// While an agent does not read, Serve does not read from c; if c is a
+// proto.Watcher it notices the end of c all the same. When Serve returns, a
+// goroutine of it may still be in c.ReadFrame or c.AwaitEnd; it ends as soon as
+// the caller closes c, and what it has read by then is lost.
 func (s *sandbox) Serve(ctx context.Context, c proto.Conn, hello proto.Hello) error {
 	agent, err := s.Dial(ctx)
 	if err != nil {
@@ -78,10 +79,37 @@ func pumpUp(c proto.Conn, agent *net.UnixConn, up chan<- error) {
 			agent.Close()
 			return
 		}
-		if _, err := agent.Write(f); err != nil {
+		if sendUp(c, agent, f, up) != nil {
 			return // the agent's end shows in pumpDown
 		}
 	}
+}
+
+// stallTime is how long an agent may take to read before the peer is watched.
+const stallTime = 100 * time.Millisecond
+
+// sendUp writes a frame to the agent. If the agent does not read for a while and
+// the peer ends meanwhile, it says so in up and ends the agent's connection, whatever
+// of the peer's is still under way.
+func sendUp(c proto.Conn, agent *net.UnixConn, f proto.Frame, up chan<- error) error {
+	_ = agent.SetWriteDeadline(time.Now().Add(stallTime))
+	n, err := agent.Write(f)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	_ = agent.SetWriteDeadline(time.Time{})
+	written, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		if w, ok := c.(proto.Watcher); ok && w.AwaitEnd(written) {
+			up <- io.EOF
+			agent.Close()
+		}
+	}()
+	_, err = agent.Write(f[n:])
+	close(written)
+	<-watched
+	return err
 }
 
 // pumpDown sends the agent's frames to the peer until one of them ends.

@@ -39,11 +39,18 @@ type plan struct {
 // opts make the OCI spec. The seccomp profile is last because it depends on the
 // capabilities.
 func (p *plan) opts() []oci.SpecOpts {
-	return []oci.SpecOpts{oci.WithDefaultUnixDevices, p.apply, seccomp.WithDefaultProfile()}
+	return []oci.SpecOpts{oci.WithDefaultUnixDevices, p.apply, seccomp.WithDefaultProfile(), allowPivot}
 }
 
-// apply turns containerd's default spec into the sandbox's. The capabilities,
-// the masked and the read-only paths stay as they are.
+// allowPivot lets the agent give a confined command another root, which the
+// default profile has in no set.
+func allowPivot(_ context.Context, _ oci.Client, _ *containers.Container, s *oci.Spec) error {
+	s.Linux.Seccomp.Syscalls = append(s.Linux.Seccomp.Syscalls, specs.LinuxSyscall{Names: []string{"pivot_root"}, Action: specs.ActAllow})
+	return nil
+}
+
+// apply turns containerd's default spec into the sandbox's. The masked and the
+// read-only paths stay as they are.
 func (p *plan) apply(_ context.Context, _ oci.Client, _ *containers.Container, s *oci.Spec) error {
 	s.Hostname = hostname(p.spec.Name)
 	p.process(s.Process)
@@ -76,6 +83,11 @@ func (p *plan) process(s *specs.Process) {
 	s.Cwd = "/"
 	// As in usual containers: sudo and the like work.
 	s.NoNewPrivileges = false
+	// What the agent needs to confine commands, in the container's own namespaces.
+	// It keeps both from them, and the system calls that come with them.
+	for _, set := range []*[]string{&s.Capabilities.Bounding, &s.Capabilities.Effective, &s.Capabilities.Permitted} {
+		*set = append(*set, "CAP_SYS_ADMIN", "CAP_NET_ADMIN")
+	}
 	s.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Soft: 1024, Hard: hardFiles()}}
 	if n := uint64(max(0, p.spec.Pids)); n > 0 {
 		// For each user of the container, so that commands that run as another

@@ -13,6 +13,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/agent"
 	"github.com/exec-server/exec-server/internal/agentbin"
+	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/runtime"
 )
@@ -29,6 +30,9 @@ func New(opts agent.Options) *Runtime {
 	opts.Env = os.Environ()
 	opts.Cwd, _ = os.Getwd() // "" makes it null on the wire
 	opts.Home, opts.Shell = agent.Self()
+	if os.Getpid() == 1 { // what commands leave behind is nobody else's to reap
+		go process.ReapOrphans()
+	}
 	r := &Runtime{opts: opts}
 	if binary, err := agentbin.Helper(); err == nil {
 		r.keep(binary)

@@ -1,0 +1,300 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnavailable says that this machine, or the way that the server was started,
+// does not allow confinement. Nothing was run.
+var ErrUnavailable = errors.New("confinement is not available here")
+
+// Confiner confines commands and file work. It keeps a cell ready once the first
+// has been needed.
+type Confiner struct {
+	procs processes
+	marks markers
+
+	mu     sync.Mutex // guards all below; not held while a cell is made
+	spare  *cell
+	making bool
+	closed bool
+	dark   int // descriptor of a network namespace; 0 before it is needed
+}
+
+// New returns a Confiner. fork runs a function that starts a child process, such
+// that nobody else reaps the child; wait reaps it.
+func New(fork func(func() (int, error)) (int, error), wait func(pid int)) *Confiner {
+	return &Confiner{procs: processes{fork, wait}}
+}
+
+// Job is what to confine.
+type Job struct {
+	Policy *Policy
+	// Assume gives a thread the file rights of the user that the work is done
+	// for; paths of the policy are looked up with them too.
+	Assume func() error
+	// Guard says that commands must not get what the agent has over a usual
+	// container.
+	Guard bool
+	// Listen opens the command's proxy's sockets, if the policy leaves a way out to
+	// it: it runs on a thread whose loopback is the command's, before start.
+	Listen func() error
+	// Terminal is the number of the command's terminal in /dev/pts, or -1.
+	Terminal int
+}
+
+// Confinement is what a confined command holds while it runs.
+type Confinement struct {
+	c     *Confiner
+	cell  *cell // nil if the command shares the agent's namespaces
+	marks []*marker
+}
+
+// Start confines a thread by the policy and runs start on it, to start a command
+// from there. What start returns is returned as it is; errors of confinement are
+// a *Refusal or wrap ErrUnavailable. After success the Confinement must be
+// ended.
+func (c *Confiner) Start(job Job, start func() error) (*Confinement, error) {
+	held := &Confinement{c: c}
+	done := make(chan error, 1)
+	work := func() { done <- c.confined(job, held, start) }
+	if job.Policy.restricted {
+		cell, err := c.take()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		held.cell = cell
+		cell.work <- work
+	} else {
+		OnThread(work)
+	}
+	err := <-done
+	if held.cell != nil {
+		// Not earlier, as it would be in this command's way.
+		c.prepare()
+	}
+	if err != nil {
+		held.End()
+		return nil, err
+	}
+	return held, nil
+}
+
+// Visible says that something is there for others to see until End.
+func (h *Confinement) Visible() bool { return h != nil && len(h.marks) > 0 }
+
+// End takes down what the command left running, and returns when it is gone. It
+// may be called more than once, and on nil.
+func (h *Confinement) End() {
+	if h == nil {
+		return
+	}
+	if h.cell != nil {
+		h.cell.end(h.c.procs)
+		h.cell = nil
+	}
+	h.c.marks.release(h.marks)
+	h.marks = nil
+}
+
+// confined runs on the thread to confine.
+func (c *Confiner) confined(job Job, held *Confinement, start func() error) error {
+	if err := c.confine(job, held); err != nil {
+		if refusal, ok := errors.AsType[*Refusal](err); ok {
+			return refusal
+		}
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return start()
+}
+
+func (c *Confiner) confine(job Job, held *Confinement) error {
+	p := job.Policy
+	if held.cell != nil {
+		if err := c.enter(held.cell, job); err != nil {
+			return err
+		}
+		if job.Terminal >= 0 {
+			if err := held.cell.console(job.Terminal); err != nil {
+				return err
+			}
+		}
+	}
+	if err := job.Assume(); err != nil {
+		return err
+	}
+	if held.cell != nil {
+		steps, marks, err := p.plan(&c.marks)
+		held.marks = marks
+		c.marks.sweep()
+		if err != nil {
+			return err
+		}
+		v := view{policy: p, steps: steps, blanks: held.cell.blanks, devices: true}
+		if err := v.build(); err != nil {
+			return err
+		}
+	} else if err := noNewPrivileges(); err != nil {
+		return err
+	}
+	return programs()[purpose{job.Guard, p.network}].install()
+}
+
+// enter puts the calling thread, which must be the cell's, into the namespaces
+// of the processes that it starts.
+func (c *Confiner) enter(cell *cell, job Job) error {
+	if err := unix.Setns(cell.pidfd, unix.CLONE_NEWPID|unix.CLONE_NEWIPC); err != nil {
+		return fmt.Errorf("enter namespaces: %w", err)
+	}
+	switch job.Policy.network {
+	case noNetwork:
+		dark, err := c.darkNetwork()
+		if err != nil {
+			return err
+		}
+		if err := unix.Setns(dark, unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("leave the network: %w", err)
+		}
+	case proxied, proxiedUnix:
+		if err := ownNetwork(); err != nil {
+			return err
+		}
+		return job.Listen()
+	}
+	return nil
+}
+
+// darkNetwork is a network namespace in which nothing is, not even a loopback
+// that is up. All commands without the network share it: the filter lets none of
+// them have an address in it, so that they cannot meet.
+func (c *Confiner) darkNetwork() (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dark != 0 {
+		return c.dark, nil
+	}
+	made := make(chan error, 1)
+	OnThread(func() {
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			c.dark, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		}
+		made <- err
+	})
+	if err := <-made; err != nil {
+		return 0, fmt.Errorf("new network namespace: %w", err)
+	}
+	return c.dark, nil
+}
+
+// Files runs work on a thread that sees files as the policy says, with the
+// user's rights and none beyond, and waits for it. The error, if it is not
+// work's own, is as of Start.
+func (c *Confiner) Files(job Job, work func() error) error {
+	done := make(chan error, 1)
+	var held []*marker
+	OnThread(func() {
+		err := c.confineFiles(job, &held)
+		if refusal, ok := errors.AsType[*Refusal](err); ok {
+			err = refusal
+		} else if err != nil {
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		if err == nil {
+			err = work()
+		}
+		done <- err
+	})
+	err := <-done
+	c.marks.release(held)
+	return err
+}
+
+func (c *Confiner) confineFiles(job Job, held *[]*marker) error {
+	if err := ownMounts(); err != nil {
+		return err
+	}
+	blanks, err := newBlanks()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(blanks)
+	if err := unix.MoveMount(blanks, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount stand-ins: %w", err)
+	}
+	if err := job.Assume(); err != nil {
+		return err
+	}
+	steps, marks, err := job.Policy.plan(&c.marks)
+	*held = marks
+	c.marks.sweep()
+	if err != nil {
+		return err
+	}
+	v := view{policy: job.Policy, steps: steps, blanks: blanks}
+	if err := v.build(); err != nil {
+		return err
+	}
+	return keepCapabilities(func(int) bool { return false })
+}
+
+// take returns a cell, made just now if none is ready.
+func (c *Confiner) take() (*cell, error) {
+	c.mu.Lock()
+	ready := c.spare
+	c.spare = nil
+	c.mu.Unlock()
+	if ready != nil {
+		return ready, nil
+	}
+	return newCell(c.procs)
+}
+
+// prepare has the next cell made, in the background.
+func (c *Confiner) prepare() {
+	c.mu.Lock()
+	refill := c.spare == nil && !c.making && !c.closed
+	c.making = c.making || refill
+	c.mu.Unlock()
+	if refill {
+		go c.refill()
+	}
+}
+
+func (c *Confiner) refill() {
+	made, err := newCell(c.procs)
+	c.mu.Lock()
+	c.making = false
+	keep := err == nil && !c.closed
+	if keep {
+		c.spare = made
+	}
+	c.mu.Unlock()
+	if err == nil && !keep {
+		made.end(c.procs)
+	}
+}
+
+// Sweep removes what earlier commands have left for the next: call it before
+// anything is done that could see it. It costs nothing if there is nothing.
+func (c *Confiner) Sweep() { c.marks.sweep() }
+
+// Close gives up the cell that is kept ready.
+func (c *Confiner) Close() {
+	c.mu.Lock()
+	spare := c.spare
+	c.spare, c.closed = nil, true
+	if c.dark != 0 {
+		_ = unix.Close(c.dark)
+		c.dark = 0
+	}
+	c.mu.Unlock()
+	if spare != nil {
+		spare.end(c.procs)
+	}
+	c.marks.sweep()
+}

@@ -1,0 +1,159 @@
+package confine
+
+import (
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// markers are the empty directories and files that stand in for what a confined
+// command must not make. A mount needs something to be on; it is there, for
+// everybody to see, as long as commands need it.
+//
+// Making directories is slow, and the next command is likely to need the same:
+// markers that nobody uses are removed a little later, or as soon as somebody
+// could see them.
+type markers struct {
+	unused atomic.Int32 // how many are held that nobody uses
+
+	mu    sync.Mutex // guards held, timer and the number of users of each
+	held  map[string]*marker
+	timer *time.Timer
+}
+
+// linger is how long unused markers stay at most.
+const linger = time.Second
+
+type marker struct {
+	path  string
+	dir   bool
+	inode [2]uint64 // device and number, to remove nothing else
+	users int
+}
+
+// hold makes a marker where nothing is, or shares the one that is there. It
+// returns nil if something else is there, or nothing can be made.
+func (ms *markers) hold(path string, dir bool) *marker {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if m := ms.held[path]; m != nil && m.there() {
+		if m.users++; m.users == 1 {
+			ms.unused.Add(-1)
+		}
+		return m
+	}
+	m := &marker{path: path, dir: dir, users: 1}
+	if !m.make() {
+		return nil
+	}
+	if ms.held == nil {
+		ms.held = map[string]*marker{}
+	}
+	if old := ms.held[path]; old != nil && old.users == 0 {
+		ms.unused.Add(-1)
+	}
+	ms.held[path] = m
+	return m
+}
+
+// release gives back what hold returned.
+func (ms *markers) release(list []*marker) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, m := range list {
+		if m.users--; m.users > 0 {
+			continue
+		}
+		if ms.held[m.path] != m { // something else has taken its place
+			continue
+		}
+		ms.unused.Add(1)
+	}
+	if ms.unused.Load() > 0 && ms.timer == nil {
+		ms.timer = time.AfterFunc(linger, func() {
+			ms.mu.Lock()
+			ms.timer = nil
+			ms.mu.Unlock()
+			ms.sweep()
+		})
+	}
+}
+
+// sweep removes what nobody uses.
+func (ms *markers) sweep() {
+	if ms.unused.Load() == 0 {
+		return
+	}
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for path, m := range ms.held {
+		if m.users == 0 {
+			delete(ms.held, path)
+			ms.unused.Add(-1)
+			m.remove()
+		}
+	}
+}
+
+// parent opens the directory that the marker is in.
+func (m *marker) parent() (int, string, error) {
+	fd, err := look(filepath.Dir(m.path))
+	return fd, filepath.Base(m.path), err
+}
+
+func (m *marker) make() bool {
+	dir, name, err := m.parent()
+	if err != nil {
+		return false
+	}
+	defer unix.Close(dir)
+	if m.dir {
+		err = unix.Mkdirat(dir, name, 0o755)
+	} else {
+		var fd int
+		fd, err = unix.Openat(dir, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+		if err == nil {
+			_ = unix.Close(fd)
+		}
+	}
+	var st unix.Stat_t
+	if err != nil || unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return false
+	}
+	m.inode = [2]uint64{st.Dev, st.Ino}
+	return true
+}
+
+// there tells whether the name still stands for the marker.
+func (m *marker) there() bool {
+	dir, name, err := m.parent()
+	if err != nil {
+		return false
+	}
+	defer unix.Close(dir)
+	return m.is(dir, name)
+}
+
+func (m *marker) is(dir int, name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && m.inode == [2]uint64{st.Dev, st.Ino} && (m.dir || st.Size == 0)
+}
+
+func (m *marker) remove() {
+	dir, name, err := m.parent()
+	if err != nil {
+		return
+	}
+	defer unix.Close(dir)
+	if !m.is(dir, name) {
+		return
+	}
+	flags := 0
+	if m.dir {
+		flags = unix.AT_REMOVEDIR // which leaves what is not empty
+	}
+	_ = unix.Unlinkat(dir, name, flags)
+}

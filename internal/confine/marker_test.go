@@ -1,0 +1,79 @@
+package confine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestMarkersLinger(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var ms markers
+		at := filepath.Join(dir, ".git")
+		there := func() bool { _, err := os.Lstat(at); return err == nil }
+		first := ms.hold(at, true)
+		second := ms.hold(at, true)
+		if first == nil || second != first || !there() {
+			t.Fatalf("%v, %v", first, second)
+		}
+		ms.release([]*marker{first})
+		time.Sleep(2 * linger)
+		if !there() {
+			t.Fatal("it is gone while it is used")
+		}
+		ms.release([]*marker{second})
+		time.Sleep(linger - 1)
+		if !there() {
+			t.Fatal("it does not linger")
+		}
+		again := ms.hold(at, true)
+		time.Sleep(linger)
+		if again != first || !there() {
+			t.Fatal("it is gone while it is used again")
+		}
+		ms.release([]*marker{again})
+		time.Sleep(linger)
+		synctest.Wait()
+		if there() || len(ms.held) != 0 {
+			t.Fatal("it stays")
+		}
+	})
+}
+
+func TestMarkersRemoveNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	var ms markers
+	for name, change := range map[string]func(at string) error{
+		"filled":   func(at string) error { return os.WriteFile(filepath.Join(at, "f"), nil, 0o600) },
+		"replaced": func(at string) error { return os.Rename(at, at+"-away") },
+	} {
+		at := filepath.Join(dir, name)
+		m := ms.hold(at, true)
+		if err := change(at); err != nil {
+			t.Fatal(err)
+		}
+		if name == "replaced" {
+			if err := os.Mkdir(at, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ms.release([]*marker{m})
+		ms.sweep()
+		if _, err := os.Lstat(at); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m := ms.hold(file, true); m != nil {
+		t.Error("a file that is there is marked")
+	}
+	if m := ms.hold(filepath.Join(dir, "no/such/dir"), true); m != nil {
+		t.Error("a marker is made where there is no directory")
+	}
+}

@@ -1,0 +1,258 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// step puts something over a path, or under it where nothing else is shown.
+type step struct {
+	at   string // where, without links
+	from string // what is shown there; of the same name but for links
+	how  access // read or write show from; deny hides it
+	dir  bool   // what is there is a directory
+	// made says that nothing is there, and that it must not be made: something
+	// empty stands in for it.
+	made bool
+	// opened says that something below is shown although this is denied.
+	opened bool
+}
+
+// A Refusal says why a profile cannot be enforced as things are.
+type Refusal struct {
+	reason string
+	// Status is the exit status that tells it.
+	Status int
+}
+
+func (r *Refusal) Error() string { return "cannot enforce the sandbox: " + r.reason }
+
+func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...), 1} }
+
+// maxSteps bounds the mounts of one command.
+const maxSteps = 4096
+
+// plan looks the policy's paths up, with the calling thread's rights, and
+// returns what has to be mounted, parents before children. What is found out
+// here is checked again when it is mounted.
+//
+// What stands in for missing things is held for the caller to release, also
+// after an error.
+func (p *Policy) plan(marks *markers) ([]step, []*marker, error) {
+	b := planner{p: p, marks: marks, real: map[string]step{}}
+	if p.refused != nil {
+		return nil, nil, p.refused
+	}
+	err := b.collect()
+	if err != nil {
+		return nil, b.held, err
+	}
+	steps, err := b.steps()
+	return steps, b.held, err
+}
+
+type planner struct {
+	p     *Policy
+	marks *markers
+	held  []*marker
+	real  map[string]step // by at
+}
+
+// collect finds what the entries name. Writable directories come first, since
+// what is narrowed inside them must not be reached through a link.
+func (b *planner) collect() error {
+	var writable []string
+	for at, level := range b.p.paths {
+		if real, err := filepath.EvalSymlinks(at); level == write && err == nil {
+			b.add(at, real, write)
+			writable = append(writable, real)
+		}
+	}
+	narrowed := map[string]access{}
+	for at, level := range b.p.paths {
+		if level == read || level == deny {
+			narrowed[at] = level
+		}
+	}
+	denied, err := b.p.expand()
+	if err != nil {
+		return err
+	}
+	for _, at := range denied {
+		narrowed[at] = deny
+	}
+	for at, level := range narrowed {
+		if err := b.narrow(at, level, writable); err != nil {
+			return err
+		}
+	}
+	for _, root := range writable {
+		if err := b.protect(root, writable); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add records a path by its real name, and by the given one where that would
+// otherwise lead nowhere.
+func (b *planner) add(at, real string, how access) {
+	st, err := os.Stat(real)
+	if err != nil {
+		return
+	}
+	s := step{at: real, from: real, how: how, dir: st.IsDir()}
+	if b.real[real].how < how {
+		b.real[real] = s
+	}
+	if at != real && !b.p.shown() && how != deny {
+		s.at = at
+		b.real[at] = s
+	}
+}
+
+func (b *planner) narrow(at string, how access, writable []string) error {
+	if link := crossed(at, writable); link != "" {
+		return refuse("%s path %s crosses the writable symbolic link %s", how, at, link)
+	}
+	real, err := filepath.EvalSymlinks(at)
+	switch {
+	case err == nil:
+		b.add(at, real, how)
+	case errors.Is(err, unix.ENOENT) && !b.p.skipped[at]:
+		b.forbid(at, writable)
+	}
+	return nil
+}
+
+// forbid keeps a path that is not there from being made, by taking the place of
+// its first component that is missing.
+func (b *planner) forbid(at string, writable []string) {
+	dir := at
+	for {
+		at, dir = dir, filepath.Dir(dir)
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			at, dir = filepath.Join(real, filepath.Base(at)), real
+			break
+		} else if dir == "/" {
+			return
+		}
+	}
+	inside := func(w string) bool { return within(w, dir) }
+	if slices.ContainsFunc(writable, inside) && b.real[at].how == hidden && b.hold(at, false) {
+		b.real[at] = step{at: at, how: deny, made: true}
+	}
+}
+
+func (a access) String() string {
+	return [...]string{"hidden", "read-only", "writable", "denied"}[a]
+}
+
+// protect makes the protected directories of a writable one read-only.
+func (b *planner) protect(root string, writable []string) error {
+	if st, err := os.Stat(root); err != nil || !st.IsDir() {
+		return nil
+	}
+	for _, name := range protected {
+		at := filepath.Join(root, name)
+		if b.p.paths[at] != hidden || b.real[at].how != hidden {
+			continue // an entry says otherwise
+		}
+		if link := crossed(at, writable); link != "" {
+			return refuse("read-only path %s crosses the writable symbolic link %s", at, link)
+		}
+		if root != "/" && b.hold(at, true) {
+			b.real[at] = step{at: at, how: read, dir: true, made: true}
+		} else if st, err := os.Lstat(at); err == nil {
+			b.real[at] = step{at: at, from: at, how: read, dir: st.IsDir()}
+		}
+	}
+	return nil
+}
+
+// hold makes something stand in for what is not there. It reports false if it is
+// there, or could not be made by the command either.
+func (b *planner) hold(at string, dir bool) bool {
+	m := b.marks.hold(at, dir)
+	if m != nil {
+		b.held = append(b.held, m)
+	}
+	return m != nil
+}
+
+// crossed returns the first component of a path that is a link which could be
+// exchanged, because it lies in a writable directory.
+func crossed(at string, writable []string) string {
+	dir := "/"
+	for name := range strings.SplitSeq(at[1:], "/") {
+		if name == "" {
+			continue
+		}
+		next := filepath.Join(dir, name)
+		if _, err := os.Readlink(next); err == nil {
+			if slices.ContainsFunc(writable, func(w string) bool { return within(w, dir) }) {
+				return next
+			}
+			// What follows lies where the link leads.
+			if next, err = filepath.EvalSymlinks(next); err != nil {
+				return ""
+			}
+		}
+		dir = next
+	}
+	return ""
+}
+
+// steps leaves out what changes nothing and marks what is opened below.
+func (b *planner) steps() ([]step, error) {
+	if len(b.real) > maxSteps {
+		return nil, refuse("it would take %d mounts, the limit is %d", len(b.real), maxSteps)
+	}
+	all := make([]step, 0, len(b.real))
+	for _, s := range b.real {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(x, y step) int { return comparePaths(x.at, y.at) })
+	base := hidden
+	if b.p.shown() {
+		base = b.p.paths["/"]
+	}
+	kept := all[:0]
+	var around []int // indexes in kept of the steps around the present one
+	for _, s := range all {
+		if s.at == "/" {
+			continue
+		}
+		for len(around) > 0 && !within(kept[around[len(around)-1]].at, s.at) {
+			around = around[:len(around)-1]
+		}
+		outer, alias := base, false
+		if len(around) > 0 {
+			o := kept[around[len(around)-1]]
+			outer, alias = o.how, o.from != o.at
+		}
+		switch {
+		case s.how == outer && !s.made && !alias, s.how == deny && outer == hidden:
+			continue
+		case s.made && outer != write:
+			continue // nothing can be made there anyway
+		}
+		if outer == deny {
+			kept[around[len(around)-1]].opened = true
+		}
+		kept = append(kept, s)
+		around = append(around, len(kept)-1)
+	}
+	return kept, nil
+}
+
+// comparePaths orders paths so that whatever is in a directory follows it.
+func comparePaths(a, b string) int {
+	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+}
