@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/exec-server/exec-server/internal/helper"
 )
@@ -23,6 +26,14 @@ var modes = map[string]func() error{
 // maxStack bounds, in bytes, how deep a document can make a decoder recurse: the
 // program ends, and its request with it.
 const maxStack = 64 << 20
+
+// The program is executed by a descriptor, whose number would be its name in ps.
+// This runs on the first thread, which the name is that of.
+func init() {
+	if name, err := unix.BytePtrFromString("exec-helper"); err == nil {
+		_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0)
+	}
+}
 
 func main() {
 	var run func() error

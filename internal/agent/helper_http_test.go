@@ -187,3 +187,32 @@ func TestConfigurationAndDiscovery(t *testing.T) {
 	}
 	eventually(t, "end of the helpers", func() bool { return len(children(t)) == 0 })
 }
+
+// With several requests at once one that hangs holds up none.
+func TestHTTPRequestsAtOnce(t *testing.T) {
+	o := origin(t)
+	h := ready(t, helperServer(t, "real"), proto.Hello{Concurrency: 3})
+	h.send(`{"id":"slow","method":"http/request","params":{"method":"GET","url":"%s/waits","requestId":"r"}}`, o.URL)
+	for i := range 20 {
+		h.send(`{"id":%d,"method":"http/request","params":{"method":"GET","url":"%s/text","requestId":"r"}}`, i, o.URL)
+	}
+	for range 20 {
+		if got := h.answer(); !strings.HasSuffix(got, `"bodyBase64":"aGVsbG8="}}`) {
+			t.Error(got)
+		}
+	}
+	if n := len(children(t)); n != 1 {
+		t.Errorf("%d helpers", n)
+	}
+}
+
+func TestStreamsAreLimited(t *testing.T) {
+	o := origin(t)
+	h := ready(t, helperServer(t, "real"), proto.Hello{})
+	for i := range maxStreams + 1 {
+		got := h.result("http/request", fmt.Sprintf(`{"method":"GET","url":"%s/waits","requestId":"%d","streamResponse":true}`, o.URL, i))
+		if i < maxStreams && !strings.HasPrefix(got, "ok ") || i == maxStreams && got != fmt.Sprintf("-32603 http/request failed: %d response streams are open on this connection, which is the limit", maxStreams) {
+			t.Fatalf("stream %d: %s", i, got)
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 )
 
 // look prints what a user may know of the helpers that run.
-const look = `for p in /proc/[0-9]*; do read c 2>/dev/null < $p/comm; test "$c" = helper || continue
+const look = `for p in /proc/[0-9]*; do read c 2>/dev/null < $p/comm; test "$c" = exec-helper || continue
 while read k v; do case $k in Uid:|Gid:|Groups:|CapEff:) echo $k $v;; esac; done < $p/status; cat $p/oom_score_adj; cat $p/environ 2>/dev/null || echo hidden; done`
 
 // The helper has the rights of the image's user, cannot be looked into, and sees
