@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,8 +24,13 @@ type Confiner struct {
 	making sync.WaitGroup // whoever makes the spare cell
 	busy   bool           // somebody does
 	closed bool
-	dark   int // descriptor of a network namespace; 0 before it is needed
+	active sync.WaitGroup // confinements that have not ended
+	dark   int            // descriptor of a network namespace; 0 before it is needed
 }
+
+// closePatience bounds how long Close waits for confined commands that have been
+// killed to be gone, so that what stood in for their missing paths is too.
+const closePatience = 3 * time.Second
 
 // New returns a Confiner. fork runs a function that starts a child process, such
 // that nobody else reaps the child; wait reaps it.
@@ -53,6 +59,7 @@ type Confinement struct {
 	c     *Confiner
 	cell  *cell // nil if the command shares the agent's namespaces
 	marks []*marker
+	ended bool
 }
 
 // Start confines a thread by the policy and runs start on it, to start a command
@@ -61,11 +68,13 @@ type Confinement struct {
 // ended.
 func (c *Confiner) Start(job Job, start func() error) (*Confinement, error) {
 	held := &Confinement{c: c}
+	c.active.Add(1)
 	done := make(chan error, 1)
 	work := func() { done <- c.confined(job, held, start) }
 	if job.Policy.restricted {
 		cell, err := c.take()
 		if err != nil {
+			held.End()
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		held.cell = cell
@@ -100,6 +109,10 @@ func (h *Confinement) End() {
 	}
 	h.c.marks.release(h.marks)
 	h.marks = nil
+	if !h.ended {
+		h.ended = true
+		h.c.active.Done()
+	}
 }
 
 // confined runs on the thread to confine.
@@ -296,6 +309,12 @@ func (c *Confiner) Close() {
 	}
 	c.mu.Unlock()
 	c.making.Wait()
+	gone := make(chan struct{})
+	go func() { c.active.Wait(); close(gone) }()
+	select {
+	case <-gone:
+	case <-time.After(closePatience):
+	}
 	if spare != nil {
 		spare.end(c.procs)
 	}

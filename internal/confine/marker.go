@@ -104,27 +104,54 @@ func (m *marker) parent() (int, string, error) {
 	return fd, filepath.Base(m.path), err
 }
 
+// make makes the marker, or takes over one that was left behind.
 func (m *marker) make() bool {
 	dir, name, err := m.parent()
 	if err != nil {
 		return false
 	}
 	defer unix.Close(dir)
+	flags := unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	made := true
 	if m.dir {
+		flags |= unix.O_DIRECTORY
 		err = unix.Mkdirat(dir, name, 0o755)
 	} else {
 		var fd int
-		fd, err = unix.Openat(dir, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
-		if err == nil {
+		if fd, err = unix.Openat(dir, name, flags|unix.O_CREAT|unix.O_EXCL, 0o600); err == nil {
 			_ = unix.Close(fd)
 		}
 	}
-	var st unix.Stat_t
-	if err != nil || unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	if err == unix.EEXIST {
+		made, err = false, nil
+	}
+	if err != nil {
 		return false
 	}
+	fd, err := unix.Openat(dir, name, flags, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if !made && (!abandoned(fd) || !empty(fd)) || unix.Fstat(fd, &st) != nil {
+		return false
+	}
+	sign(fd)
 	m.inode = [2]uint64{st.Dev, st.Ino}
 	return true
+}
+
+// empty tells whether nothing is in an open directory or file.
+func empty(fd int) bool {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return err == nil && st.Size == 0
+	}
+	var buf [4096]byte
+	n, err := unix.Getdents(fd, buf[:])
+	_, _, names := unix.ParseDirent(buf[:max(n, 0)], -1, nil)
+	return err == nil && len(names) == 0
 }
 
 // there tells whether the name still stands for the marker.

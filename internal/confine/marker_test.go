@@ -1,11 +1,15 @@
 package confine
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestMarkersLinger(t *testing.T) {
@@ -75,5 +79,58 @@ func TestMarkersRemoveNothingElse(t *testing.T) {
 	}
 	if m := ms.hold(filepath.Join(dir, "no/such/dir"), true); m != nil {
 		t.Error("a marker is made where there is no directory")
+	}
+}
+
+func TestMarkersOfAServerThatIsGone(t *testing.T) {
+	dir := t.TempDir()
+	var ms markers
+	for name, test := range map[string]struct {
+		owner string
+		in    bool // something is in it
+		taken bool
+	}{
+		"own":      {owner: self()},
+		"earlier":  {owner: fmt.Sprintf("%d earlier", os.Getpid()), taken: true},
+		"gone":     {owner: "999999999 x", taken: true},
+		"filled":   {owner: "999999999 x", in: true},
+		"living":   {owner: "1 x"},
+		"nonsense": {owner: "x"},
+		"zero":     {owner: "0 x"},
+		"nobody's": {},
+	} {
+		for _, kind := range []string{"dir", "file"} {
+			at := filepath.Join(dir, name+"-"+kind)
+			err := os.Mkdir(at, 0o755)
+			if kind == "file" {
+				_ = os.Remove(at)
+				err = os.WriteFile(at, nil, 0o600)
+			}
+			if err == nil && test.owner != "" {
+				err = unix.Setxattr(at, ownerAttr, []byte(test.owner), 0)
+			}
+			if err == nil && test.in {
+				if err = os.WriteFile(filepath.Join(at, "f"), nil, 0o600); kind == "file" {
+					err = os.WriteFile(at, []byte("x"), 0o600)
+				}
+			}
+			if errors.Is(err, unix.ENOTSUP) {
+				t.Skip("files have no attributes here")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := ms.hold(at, kind == "dir")
+			if (m != nil) != test.taken {
+				t.Errorf("%s: taken over: %t", at, m != nil)
+			}
+			if m != nil {
+				ms.release([]*marker{m})
+			}
+			ms.sweep()
+			if _, err := os.Lstat(at); (err == nil) == test.taken {
+				t.Errorf("%s afterwards: %v", at, err)
+			}
+		}
 	}
 }
