@@ -142,20 +142,44 @@ func (c *Confiner) confine(job Job, held *Confinement) error {
 		return err
 	}
 	if held.cell != nil {
-		steps, marks, err := p.plan(&c.marks)
-		held.marks = marks
-		c.marks.sweep()
-		if err != nil {
-			return err
-		}
-		v := view{policy: p, steps: steps, blanks: held.cell.blanks, devices: true}
-		if err := v.build(); err != nil {
+		v := view{policy: p, blanks: held.cell.blanks, devices: true}
+		var err error
+		if held.marks, err = c.arrange(&v); err != nil {
 			return err
 		}
 	} else if err := noNewPrivileges(); err != nil {
 		return err
 	}
 	return programs()[purpose{job.Guard, p.network}].install()
+}
+
+// looks is how often the paths of a policy are looked up while they change.
+const looks = 5
+
+// arrange looks a view's paths up and mounts it. What stands in for missing
+// paths is the caller's to release, also after an error.
+func (c *Confiner) arrange(v *view) (marks []*marker, err error) {
+	// A mount that came in later would not be restricted.
+	if err := propagation(unix.MS_PRIVATE); err != nil {
+		return nil, err
+	}
+	for range looks {
+		c.marks.release(marks)
+		v.drop()
+		v.steps, marks, err = v.policy.plan(&c.marks)
+		if err == nil {
+			err = v.capture()
+		}
+		if !errors.Is(err, unix.ENOENT) {
+			break
+		}
+	}
+	c.marks.sweep()
+	defer v.drop()
+	if err != nil {
+		return marks, err
+	}
+	return marks, v.build()
 }
 
 // enter puts the calling thread, which must be the cell's, into the namespaces
@@ -243,14 +267,8 @@ func (c *Confiner) confineFiles(job Job, held *[]*marker) error {
 	if err := job.Assume(); err != nil {
 		return err
 	}
-	steps, marks, err := job.Policy.plan(&c.marks)
-	*held = marks
-	c.marks.sweep()
-	if err != nil {
-		return err
-	}
-	v := view{policy: job.Policy, steps: steps, blanks: blanks}
-	if err := v.build(); err != nil {
+	v := view{policy: job.Policy, blanks: blanks}
+	if *held, err = c.arrange(&v); err != nil {
 		return err
 	}
 	return keepCapabilities(func(int) bool { return false })

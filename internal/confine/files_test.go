@@ -175,3 +175,31 @@ func TestTmpDirs(t *testing.T) {
 		}
 	})
 }
+
+// The codex client names the protected directories itself, and says that missing
+// ones are to be skipped. They are protected all the same, for each command of a
+// series.
+func TestProtectedDirectoriesThatAreNamedToo(t *testing.T) {
+	for _, skip := range []bool{true, false} {
+		asEachUser(t, "true", func(p place) {
+			entries := []proto.SandboxEntry{readAll, projects}
+			for _, name := range []string{".git", ".agents", ".codex", ".aws"} {
+				e := sub(name, "read")
+				e.Skip = skip
+				entries = append(entries, e)
+			}
+			other := sub("other/deep", "read")
+			other.Skip = skip
+			s := p.files(append(entries, other)...)
+			want := "refused\n.agents\n.aws\n.codex\n.git\n.git\n"
+			if !skip {
+				want = "refused\n.agents\n.aws\n.codex\n.git\nother\n.git\n"
+			}
+			for range 5 {
+				p.expect(s, "mkdir .git 2>/dev/null && echo made || echo refused; ls -A; ls -d .git/", strings.TrimSuffix(want, ".git\n")+".git/\n")
+			}
+			process.Confiner().Sweep()
+			p.expect(nil, "ls -A", "")
+		})
+	}
+}

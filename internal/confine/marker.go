@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"errors"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -35,19 +36,20 @@ type marker struct {
 }
 
 // hold makes a marker where nothing is, or shares the one that is there. It
-// returns nil if something else is there, or nothing can be made.
-func (ms *markers) hold(path string, dir bool) *marker {
+// returns nil if something else is there, or the user has no right to make
+// anything. The error is of another kind.
+func (ms *markers) hold(path string, dir bool) (*marker, error) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	if m := ms.held[path]; m != nil && m.there() {
 		if m.users++; m.users == 1 {
 			ms.unused.Add(-1)
 		}
-		return m
+		return m, nil
 	}
 	m := &marker{path: path, dir: dir, users: 1}
-	if !m.make() {
-		return nil
+	if made, err := m.make(); !made {
+		return nil, err
 	}
 	if ms.held == nil {
 		ms.held = map[string]*marker{}
@@ -56,7 +58,15 @@ func (ms *markers) hold(path string, dir bool) *marker {
 		ms.unused.Add(-1)
 	}
 	ms.held[path] = m
-	return m
+	return m, nil
+}
+
+// stands tells whether a marker is what is at a path.
+func (ms *markers) stands(path string) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	m := ms.held[path]
+	return m != nil && m.there()
 }
 
 // release gives back what hold returned.
@@ -105,10 +115,10 @@ func (m *marker) parent() (int, string, error) {
 }
 
 // make makes the marker, or takes over one that was left behind.
-func (m *marker) make() bool {
+func (m *marker) make() (bool, error) {
 	dir, name, err := m.parent()
 	if err != nil {
-		return false
+		return false, unlessForbidden(err)
 	}
 	defer unix.Close(dir)
 	flags := unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
@@ -126,20 +136,36 @@ func (m *marker) make() bool {
 		made, err = false, nil
 	}
 	if err != nil {
-		return false
+		return false, unlessForbidden(err)
 	}
 	fd, err := unix.Openat(dir, name, flags, 0)
-	if err != nil {
-		return false
+	if err != nil && !made {
+		return false, nil // something else than a marker
+	} else if err != nil {
+		return false, err
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
-	if !made && (!abandoned(fd) || !empty(fd)) || unix.Fstat(fd, &st) != nil {
-		return false
+	if !made && (!abandoned(fd) || !empty(fd)) {
+		return false, nil
+	}
+	if err := unix.Fstat(fd, &st); err != nil {
+		return false, err
 	}
 	sign(fd)
 	m.inode = [2]uint64{st.Dev, st.Ino}
-	return true
+	return true, nil
+}
+
+// unlessForbidden leaves out what the user's rights say, who is the command's
+// user too.
+func unlessForbidden(err error) error {
+	for _, no := range []error{unix.EACCES, unix.EPERM, unix.EROFS, unix.ENOENT, unix.ENOTDIR, unix.ELOOP} {
+		if errors.Is(err, no) {
+			return nil
+		}
+	}
+	return err
 }
 
 // empty tells whether nothing is in an open directory or file.

@@ -123,31 +123,42 @@ func (b *planner) narrow(at string, how access, writable []string) error {
 	}
 	real, err := filepath.EvalSymlinks(at)
 	switch {
-	case err == nil:
+	case err == nil && !b.marks.stands(real):
 		b.add(at, real, how)
-	case errors.Is(err, unix.ENOENT) && !b.p.skipped[at]:
-		b.forbid(at, writable)
+	case err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR):
+		// What stands in for a missing path is not there for the next command.
+		if !b.p.skipped[at] {
+			return b.forbid(at, writable)
+		}
 	}
 	return nil
 }
 
 // forbid keeps a path that is not there from being made, by taking the place of
 // its first component that is missing.
-func (b *planner) forbid(at string, writable []string) {
+func (b *planner) forbid(at string, writable []string) error {
 	dir := at
 	for {
 		at, dir = dir, filepath.Dir(dir)
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && !b.marks.stands(real) {
 			at, dir = filepath.Join(real, filepath.Base(at)), real
 			break
 		} else if dir == "/" {
-			return
+			return nil
 		}
 	}
+	if slices.Contains(writable, dir) && slices.Contains(protected, filepath.Base(at)) {
+		return nil // and will be protected
+	}
 	inside := func(w string) bool { return within(w, dir) }
-	if slices.ContainsFunc(writable, inside) && b.real[at].how == hidden && b.hold(at, false) {
+	if !slices.ContainsFunc(writable, inside) || b.real[at].how != hidden {
+		return nil
+	}
+	held, err := b.hold(at, false)
+	if held {
 		b.real[at] = step{at: at, how: deny, made: true}
 	}
+	return err
 }
 
 func (a access) String() string {
@@ -161,29 +172,61 @@ func (b *planner) protect(root string, writable []string) error {
 	}
 	for _, name := range protected {
 		at := filepath.Join(root, name)
-		if b.p.paths[at] != hidden || b.real[at].how != hidden {
-			continue // an entry says otherwise
+		if b.p.paths[at] == write || b.real[at].how != hidden {
+			continue // an entry says otherwise, or has been seen to
 		}
 		if link := crossed(at, writable); link != "" {
 			return refuse("read-only path %s crosses the writable symbolic link %s", at, link)
 		}
-		if root != "/" && b.hold(at, true) {
-			b.real[at] = step{at: at, how: read, dir: true, made: true}
-		} else if st, err := os.Lstat(at); err == nil {
-			b.real[at] = step{at: at, from: at, how: read, dir: st.IsDir()}
+		if err := b.protectOne(at, root != "/"); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+func (b *planner) protectOne(at string, mayMake bool) error {
+	if mayMake {
+		held, err := b.hold(at, true)
+		if held {
+			b.real[at] = step{at: at, how: read, dir: true, made: true}
+		}
+		if held || err != nil {
+			return err
+		}
+	}
+	st, err := os.Lstat(at)
+	switch {
+	case err == nil:
+		b.real[at] = step{at: at, from: at, how: read, dir: st.IsDir()}
+	case !mayMake || errors.Is(err, unix.EACCES):
+	case errors.Is(err, unix.ENOENT):
+		// It was there when it was to be made: or its directory cannot be written,
+		// by the command neither.
+		if unix.Faccessat(unix.AT_FDCWD, filepath.Dir(at), unix.W_OK, unix.AT_EACCESS) == nil {
+			return errVanished
+		}
+	default:
+		return refuse("read-only path %s: %s", at, err)
+	}
+	return nil
+}
+
+// errVanished says that something came or went while it was looked at; another
+// look may do.
+var errVanished = fmt.Errorf("the project changes while it is looked at: %w", unix.ENOENT)
+
 // hold makes something stand in for what is not there. It reports false if it is
 // there, or could not be made by the command either.
-func (b *planner) hold(at string, dir bool) bool {
-	m := b.marks.hold(at, dir)
+func (b *planner) hold(at string, dir bool) (bool, error) {
+	m, err := b.marks.hold(at, dir)
 	if m != nil {
 		b.held = append(b.held, m)
 	}
-	return m != nil
+	if err != nil {
+		return false, refuse("%s cannot be kept from being made: %s", at, err)
+	}
+	return m != nil, nil
 }
 
 // crossed returns the first component of a path that is a link which could be

@@ -49,21 +49,8 @@ func newBlanks() (int, error) {
 	return fd, nil
 }
 
-// build mounts the view. Whatever it returns, the thread must not be used for
-// anything but the confined work after it.
-func (v *view) build() error {
-	v.root = unix.AT_FDCWD
-	// A mount that came in later would not be restricted.
-	if err := propagation(unix.MS_PRIVATE); err != nil {
-		return err
-	}
-	defer func() {
-		for _, fd := range v.clones {
-			if fd >= 0 {
-				_ = unix.Close(fd)
-			}
-		}
-	}()
+// capture copies what the steps show, before anything is covered.
+func (v *view) capture() error {
 	for _, s := range v.steps {
 		fd := -1
 		if s.how != deny && !s.made {
@@ -78,7 +65,23 @@ func (v *view) build() error {
 		}
 		v.clones = append(v.clones, fd)
 	}
-	var err error
+	return nil
+}
+
+// drop lets go of what was captured and not mounted.
+func (v *view) drop() {
+	for _, fd := range v.clones {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+	v.clones = nil
+}
+
+// build mounts the view. Whatever it returns, the thread must not be used for
+// anything but the confined work after it.
+func (v *view) build() (err error) {
+	v.root = unix.AT_FDCWD
 	if v.policy.shown() {
 		err = v.keepRoot()
 	} else {
