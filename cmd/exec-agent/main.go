@@ -60,7 +60,9 @@ func run() error {
 		Detach: *detach, KeepClosed: *keep, OutputBytes: *output, OOMScoreAdj: 500,
 		MaxProcesses: *processes, MaxConnections: *connections, Helper: *helper,
 		// The sandbox of a session ends with it, and a sandbox ends with its init.
-		LastSession: func(string) { go func() { time.Sleep(100 * time.Millisecond); os.Exit(0) }() },
+		LastSession: func(string) {
+			go func() { time.Sleep(100 * time.Millisecond); process.Confiner().Close(); os.Exit(0) }()
+		},
 	})
 	if os.Getpid() == 1 {
 		go process.ReapOrphans()

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/exec-server/exec-server/internal/process"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -74,7 +75,13 @@ func (s *Server) serveSocket(fd int) {
 	f, err := c.ReadFrame()
 	if err == nil {
 		var hello proto.Hello
-		if hello, err = proto.ParseHello(f.Body()); err == nil {
+		hello, err = proto.ParseHello(f.Body())
+		switch {
+		case err != nil:
+		case hello.Farewell:
+			s.Close()
+			process.Confiner().Close()
+		default:
 			err = s.Serve(c, hello)
 		}
 	}

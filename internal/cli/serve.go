@@ -103,6 +103,9 @@ func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 		l.Close()
 		return errors.Join(err, d.stop())
 	}
+	if guard == nil && !addr.Addr().IsLoopback() {
+		fmt.Fprintf(std.Err, "exec-server: everybody who reaches %s may run commands: there is no --ws-auth\n", addr)
+	}
 	fmt.Fprintln(std.Out, l.URL())
 	served := make(chan error, 1)
 	go func() { served <- l.Serve(ctx, d.gateway.Serve) }()

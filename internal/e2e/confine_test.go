@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -39,7 +42,7 @@ func TestCommandsGetNothingOfWhatConfinesThem(t *testing.T) {
 				script  string
 				want    string
 			}{
-				"read-only": {[]string{"root=read"}, "(echo x >f) 2>/dev/null || echo refused; ls -d /proc/[0-9]* | wc -l | tr -d ' '; touch /dev/shm/x && echo shm", "refused\n4\nshm\n"},
+				"read-only": {[]string{"root=read"}, "(echo x >f) 2>/dev/null || echo refused; [ $(ls -d /proc/[0-9]* | wc -l) -le 5 ] && echo alone; touch /dev/shm/x && echo shm", "refused\nalone\nshm\n"},
 				"workspace": {[]string{"root=read", "project_roots=write"}, "echo x >f && echo written; mkdir .git 2>/dev/null || echo refused; ls -A", "written\nrefused\n.agents\n.aws\n.codex\n.git\nf\n"},
 				"minimal":   {[]string{"minimal=read", "project_roots=write"}, "ls /; ls -A /workspace", "bin\ndev\netc\nproc\nworkspace\n.agents\n.aws\n.codex\n.git\n"},
 			} {
@@ -48,6 +51,40 @@ func TestCommandsGetNothingOfWhatConfinesThem(t *testing.T) {
 					t.Errorf("%s: %s, want %s", name, out, none+test.want)
 				}
 				h.sh("rm -f /workspace/f")
+			}
+		})
+	}
+}
+
+// What stands in for missing directories of a project goes with the server, also
+// while a command needs it.
+func TestNothingStandsInForAnythingLater(t *testing.T) {
+	for _, runtime := range []string{"host", "containerd"} {
+		t.Run(runtime, func(t *testing.T) {
+			r := newRoot(t, "")
+			workspace, uri := filepath.Join(r.dir, "root/environments/default/workspace"), "file:///workspace"
+			if runtime == "host" {
+				workspace = t.TempDir()
+				uri = "file://" + workspace
+			}
+			profile := sandboxOf("root=read", "project_roots=write")
+			profile["cwd"], profile["workspaceRoots"] = uri, []string{uri}
+			more := map[string]any{"sandbox": profile, "cwd": uri}
+			for _, running := range []bool{false, true} {
+				s := r.serve("--runtime", runtime)
+				h := s.connect("/", "")
+				h.finish(more, "true")
+				if running {
+					_, proc := h.script(more, "echo ready; sleep 1000")
+					wait(t, proc.prints, "the command")
+				}
+				if entries, err := os.ReadDir(workspace); err != nil || len(entries) != 4 {
+					t.Errorf("while they are needed: %v, %v", entries, err)
+				}
+				s.stop(syscall.SIGTERM)
+				if entries, err := os.ReadDir(workspace); err != nil || len(entries) != 0 {
+					t.Errorf("afterwards: %v, %v", entries, err)
+				}
 			}
 		})
 	}

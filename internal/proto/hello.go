@@ -22,6 +22,9 @@ type Hello struct {
 	// Extensions allows the methods that the reference does not have:
 	// process/resize and process/closeStdin.
 	Extensions bool
+	// Farewell says that this is no harness, and that the agent's time has come:
+	// it ends all sessions, clears up, and closes the connection.
+	Farewell bool
 }
 
 // Frame encodes the hello.
@@ -31,7 +34,11 @@ func (h Hello) Frame() Frame {
 	f = append(AppendString(f, h.Peer), `,"sessionId":`...)
 	f = append(AppendString(f, h.SessionID), `,"concurrency":`...)
 	f = append(AppendUint(f, uint64(max(1, h.Concurrency))), `,"extensions":`...)
-	return Frame(append(AppendBool(f, h.Extensions), '}')).Seal()
+	f = AppendBool(f, h.Extensions)
+	if h.Farewell {
+		f = append(f, `,"farewell":true`...)
+	}
+	return Frame(append(f, '}')).Seal()
 }
 
 // ParseHello decodes a hello.
@@ -47,6 +54,7 @@ func ParseHello(text []byte) (Hello, error) {
 		SessionID:   p.String("sessionId"),
 		Concurrency: int(p.Uint("concurrency")),
 		Extensions:  p.Bool("extensions"),
+		Farewell:    p.BoolOr("farewell", false),
 	}
 	if err := p.Err(); err != nil {
 		return Hello{}, err

@@ -51,7 +51,11 @@ const handshakeTime = 10 * time.Second
 
 // Listen binds the address of a --listen URL. The guard says who may connect.
 func Listen(addr netip.AddrPort, guard *auth.Guard) (*Listener, error) {
-	tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
+	network := "tcp" // with IPv4 too, on [::]
+	if addr.Addr().Is4() {
+		network = "tcp4"
+	}
+	tcp, err := net.ListenTCP(network, net.TCPAddrFromAddrPort(addr))
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}

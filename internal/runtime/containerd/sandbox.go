@@ -86,6 +86,7 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	s.leaving.Store(true)
 	ctx, cancel := s.r.lasting(ctx)
 	defer cancel()
+	s.farewell(ctx)
 	if err := s.r.purge(ctx, s.task.ID(), s.task); err != nil {
 		return fmt.Errorf("remove sandbox %s: %w", s.spec.Name, err)
 	}

@@ -149,3 +149,22 @@ func (s *sandbox) died() bool {
 	}
 	return gone
 }
+
+// farewellTime bounds how long an agent may take to clear up.
+const farewellTime = 2 * time.Second
+
+// farewell lets the agent clear up what it has made in the workspace. It is about
+// to be killed, so that nothing depends on its answer.
+func (s *sandbox) farewell(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, farewellTime)
+	defer cancel()
+	agent, err := s.dial(ctx)
+	if err != nil {
+		return
+	}
+	defer agent.Close()
+	defer context.AfterFunc(ctx, func() { agent.Close() })()
+	if _, err := agent.Write(proto.Hello{Concurrency: 1, Farewell: true}.Frame()); err == nil {
+		_, _ = agent.Read(make([]byte, 1))
+	}
+}

@@ -66,7 +66,7 @@ func reap() {
 func serve(c net.Conn, args string) {
 	defer c.Close()
 	hello, err := read(c)
-	if err != nil {
+	if err != nil || strings.Contains(string(hello), `"farewell":true`) {
 		return
 	}
 	for {
