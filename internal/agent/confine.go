@@ -38,7 +38,7 @@ func (s *Server) confineFiles(wish *proto.Sandbox, writes bool, work func() erro
 	if wish.MXC {
 		return proto.Invalid("failed to prepare fs sandbox: failed to prepare MXC sandbox: native MXC is unavailable on this executor")
 	}
-	err = process.Confiner().Files(confine.Job{Policy: policy, Assume: s.opts.Identity.Assume}, work)
+	err = process.Confiner().Files(confine.Job{Policy: policy, User: s.opts.Identity}, work)
 	if _, refused := errors.AsType[*confine.Refusal](err); refused || errors.Is(err, confine.ErrUnavailable) {
 		return proto.Errorf(proto.CodeInternal, "failed to prepare fs sandbox: %s", err)
 	}

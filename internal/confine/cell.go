@@ -3,10 +3,8 @@ package confine
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -115,7 +113,7 @@ func (c *cell) build(procs processes) error {
 	if err := attachAt(devices, "/dev"); err != nil {
 		return err
 	}
-	masks, err := procMasks()
+	masks, err := c.procMasks()
 	if err != nil {
 		return err
 	}
@@ -146,8 +144,10 @@ func (c *cell) startInit(procs processes) error {
 	}
 	defer unix.Close(out[0])
 	c.pid, err = procs.fork(func() (int, error) {
-		return syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", program), []string{"sandbox-init"}, &syscall.ProcAttr{
-			Dir: "/", Files: []uintptr{uintptr(in[0]), uintptr(out[1])},
+		// The program is passed on, since under its own number something else could
+		// be when it is executed.
+		return syscall.ForkExec("/proc/self/fd/2", []string{"sandbox-init"}, &syscall.ProcAttr{
+			Dir: "/", Files: []uintptr{uintptr(in[0]), uintptr(out[1]), uintptr(program)},
 			Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &c.pidfd, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC},
 		})
 	})
@@ -215,59 +215,4 @@ func (c *cell) console(number int) error {
 		return fmt.Errorf("terminal: %w", err)
 	}
 	return attachAt(tree, "/dev/console")
-}
-
-// masks are the mounts that hide parts of /proc from the container.
-type masks struct {
-	paths []string
-	trees []int
-}
-
-// procMasks copies what is mounted below /proc.
-func procMasks() (m masks, err error) {
-	paths, err := maskedPaths()
-	for _, at := range paths {
-		tree, err := cloneAt(at, 0)
-		if err != nil {
-			return m, err
-		}
-		m.paths, m.trees = append(m.paths, at), append(m.trees, tree)
-	}
-	return m, err
-}
-
-// maskedPaths is what was mounted below /proc when it was first asked for: what
-// hides parts of it is there before the first command.
-var maskedPaths = sync.OnceValues(func() (paths []string, err error) {
-	table, err := os.ReadFile("/proc/thread-self/mountinfo")
-	if err != nil {
-		return nil, fmt.Errorf("read mounts: %w", err)
-	}
-	for line := range strings.Lines(string(table)) {
-		fields := strings.Fields(line)
-		if len(fields) > 4 && strings.HasPrefix(fields[4], "/proc/") && !strings.Contains(fields[4], `\`) {
-			paths = append(paths, fields[4])
-		}
-	}
-	return paths, nil
-})
-
-// apply puts the copies over the /proc that is there now.
-func (m *masks) apply() error {
-	for i, at := range m.paths {
-		tree := m.trees[i]
-		m.trees[i] = -1
-		if err := attachAt(tree, at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *masks) close() {
-	for _, fd := range m.trees {
-		if fd >= 0 {
-			_ = unix.Close(fd)
-		}
-	}
 }

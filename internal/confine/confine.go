@@ -41,9 +41,9 @@ func New(fork func(func() (int, error)) (int, error), wait func(pid int)) *Confi
 // Job is what to confine.
 type Job struct {
 	Policy *Policy
-	// Assume gives a thread the file rights of the user that the work is done
-	// for; paths of the policy are looked up with them too.
-	Assume func() error
+	// User is who the work is done for. What the policy grants is looked up with
+	// the user's rights, what it takes away with the agent's own.
+	User User
 	// Guard says that commands must not get what the agent has over a usual
 	// container.
 	Guard bool
@@ -52,6 +52,14 @@ type Job struct {
 	Listen func() error
 	// Terminal is the number of the command's terminal in /dev/pts, or -1.
 	Terminal int
+}
+
+// User gives the calling thread the file rights of a user, and takes them back.
+type User interface {
+	Assume() error
+	Resume() error
+	// Owner is whose new files are; -1 leaves them to the agent.
+	Owner() (uid, gid int)
 }
 
 // Confinement is what a confined command holds while it runs.
@@ -67,6 +75,15 @@ type Confinement struct {
 // a *Refusal or wrap ErrUnavailable. After success the Confinement must be
 // ended.
 func (c *Confiner) Start(job Job, start func() error) (*Confinement, error) {
+	held, err := c.tryStart(job, start)
+	if errors.Is(err, ErrUnavailable) && errors.Is(err, unix.EBUSY) {
+		// A child on its way to execute something held a file for a moment.
+		return c.tryStart(job, start)
+	}
+	return held, err
+}
+
+func (c *Confiner) tryStart(job Job, start func() error) (*Confinement, error) {
 	held := &Confinement{c: c}
 	c.active.Add(1)
 	done := make(chan error, 1)
@@ -138,16 +155,16 @@ func (c *Confiner) confine(job Job, held *Confinement) error {
 			}
 		}
 	}
-	if err := job.Assume(); err != nil {
-		return err
-	}
 	if held.cell != nil {
 		v := view{policy: p, blanks: held.cell.blanks, devices: true}
 		var err error
-		if held.marks, err = c.arrange(&v); err != nil {
+		if held.marks, err = c.arrange(&v, job.User); err != nil {
 			return err
 		}
 	} else if err := noNewPrivileges(); err != nil {
+		return err
+	}
+	if err := job.User.Assume(); err != nil {
 		return err
 	}
 	return programs()[purpose{job.Guard, p.network}].install()
@@ -158,7 +175,7 @@ const looks = 5
 
 // arrange looks a view's paths up and mounts it. What stands in for missing
 // paths is the caller's to release, also after an error.
-func (c *Confiner) arrange(v *view) (marks []*marker, err error) {
+func (c *Confiner) arrange(v *view, user User) (marks []*marker, err error) {
 	// A mount that came in later would not be restricted.
 	if err := propagation(unix.MS_PRIVATE); err != nil {
 		return nil, err
@@ -166,7 +183,7 @@ func (c *Confiner) arrange(v *view) (marks []*marker, err error) {
 	for range looks {
 		c.marks.release(marks)
 		v.drop()
-		v.steps, marks, err = v.policy.plan(&c.marks)
+		v.steps, marks, err = v.policy.plan(&c.marks, user)
 		if err == nil {
 			err = v.capture()
 		}
@@ -264,11 +281,21 @@ func (c *Confiner) confineFiles(job Job, held *[]*marker) error {
 	if err := unix.MoveMount(blanks, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mount stand-ins: %w", err)
 	}
-	if err := job.Assume(); err != nil {
+	// /proc would lead to files as other threads of this process see them.
+	below, others, err := procMounts()
+	if err != nil {
 		return err
 	}
+	for _, at := range append(others, below[:1]...) {
+		if err := cover(blanks, at); err != nil {
+			return err
+		}
+	}
 	v := view{policy: job.Policy, blanks: blanks}
-	if *held, err = c.arrange(&v); err != nil {
+	if *held, err = c.arrange(&v, job.User); err != nil {
+		return err
+	}
+	if err := job.User.Assume(); err != nil {
 		return err
 	}
 	return keepCapabilities(func(int) bool { return false })

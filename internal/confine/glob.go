@@ -1,9 +1,15 @@
 package confine
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -11,7 +17,7 @@ const (
 	// maxGlobDepth the directories that they are looked for in, one below the
 	// other.
 	maxScanned   = 200_000
-	maxGlobDepth = 64
+	maxGlobDepth = 128
 )
 
 // expand lists the files that the patterns name now. Directories and links do
@@ -23,13 +29,13 @@ func (p *Policy) expand() (found []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		depth := maxGlobDepth
-		if p.globDepth > 0 {
-			depth = min(p.globDepth, depth)
+		depth, bounded := maxGlobDepth, false
+		if p.globDepth > 0 && p.globDepth <= maxGlobDepth {
+			depth, bounded = p.globDepth, true
 		}
-		g.scan(depth, &budget, func(file string) { found = append(found, file) })
-		if budget <= 0 {
-			return nil, refuse("for the pattern %s more than %d files would have to be looked at", pattern, maxScanned)
+		err = g.scan(depth, bounded, &budget, func(file string) { found = append(found, file) })
+		if err != nil {
+			return nil, refuse("pattern %s: %s", pattern, err)
 		}
 	}
 	return found, nil
@@ -100,40 +106,77 @@ func matchName(pattern, name string) bool {
 }
 
 // scan looks for files, not through links, and calls found for each that
-// matches. It gives up when budget has come to nothing.
-func (g glob) scan(depth int, budget *int, found func(string)) {
-	deep := len(g.parts)
-	for _, part := range g.parts {
-		if part == "**" {
-			deep = depth
-		}
+// matches. It fails if it cannot look at all of them.
+func (g glob) scan(depth int, bounded bool, budget *int, found func(string)) error {
+	at, err := filepath.EvalSymlinks(g.root)
+	root := -1
+	if err == nil {
+		g.root = at
+		root, err = look(at)
 	}
-	g.scanDir(g.root, nil, min(deep, depth), budget, found)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	deep := len(g.parts)
+	if slices.Contains(g.parts, "**") {
+		deep = depth + 1 // more than there may be
+	}
+	s := globScan{glob: g, depth: min(deep, depth), bounded: bounded || deep <= depth, budget: budget, found: found}
+	return s.dir(root, ".", nil)
 }
 
-func (g glob) scanDir(dir string, names []string, depth int, budget *int, found func(string)) {
-	if depth == 0 {
-		return
+type globScan struct {
+	glob
+	depth   int  // of directories, one below the other
+	bounded bool // deeper ones do not count
+	budget  *int // entries
+	found   func(string)
+}
+
+// dir looks at the entries of a directory, which is named from an open one. Paths
+// would have a limit on their length.
+func (s *globScan) dir(parent int, name string, names []string) error {
+	fd, err := unix.Openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if name == "." {
+		_ = unix.Close(parent)
 	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return // nor can the command
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		return nil // it has gone, or is no directory any more
+	case err != nil:
+		return err
 	}
+	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
-	for *budget > 0 {
+	for {
 		entries, err := f.ReadDir(256)
 		for _, e := range entries {
-			*budget--
+			if *s.budget--; *s.budget < 0 {
+				return errTooMany
+			}
 			at := append(names[:len(names):len(names)], e.Name())
 			switch {
-			case e.IsDir():
-				g.scanDir(filepath.Join(dir, e.Name()), at, depth-1, budget, found)
-			case e.Type()&os.ModeSymlink == 0 && g.match(at):
-				found(filepath.Join(dir, e.Name()))
+			case e.IsDir() && len(at) < s.depth:
+				if err := s.dir(fd, e.Name(), at); err != nil {
+					return err
+				}
+			case e.IsDir() && !s.bounded:
+				return errTooDeep
+			case !e.IsDir() && e.Type()&os.ModeSymlink == 0 && s.match(at):
+				s.found(filepath.Join(s.root, filepath.Join(at...)))
 			}
 		}
-		if err != nil {
-			return
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
 		}
 	}
 }
+
+var (
+	errTooMany = fmt.Errorf("more than %d files would have to be looked at", maxScanned)
+	errTooDeep = fmt.Errorf("directories are more than %d deep", maxGlobDepth)
+)

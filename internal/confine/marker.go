@@ -2,7 +2,9 @@ package confine
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,9 +38,9 @@ type marker struct {
 }
 
 // hold makes a marker where nothing is, or shares the one that is there. It
-// returns nil if something else is there, or the user has no right to make
-// anything. The error is of another kind.
-func (ms *markers) hold(path string, dir bool) (*marker, error) {
+// returns nil if something else is there, or nobody could make anything. Other
+// reasons are errors.
+func (ms *markers) hold(path string, dir bool, uid, gid int) (*marker, error) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	if m := ms.held[path]; m != nil && m.there() {
@@ -48,7 +50,7 @@ func (ms *markers) hold(path string, dir bool) (*marker, error) {
 		return m, nil
 	}
 	m := &marker{path: path, dir: dir, users: 1}
-	if made, err := m.make(); !made {
+	if made, err := m.make(uid, gid); !made {
 		return nil, err
 	}
 	if ms.held == nil {
@@ -99,8 +101,9 @@ func (ms *markers) sweep() {
 	}
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	for path, m := range ms.held {
-		if m.users == 0 {
+	paths := slices.Sorted(maps.Keys(ms.held))
+	for _, path := range slices.Backward(paths) { // what is inside first
+		if m := ms.held[path]; m.users == 0 {
 			delete(ms.held, path)
 			ms.unused.Add(-1)
 			m.remove()
@@ -115,7 +118,7 @@ func (m *marker) parent() (int, string, error) {
 }
 
 // make makes the marker, or takes over one that was left behind.
-func (m *marker) make() (bool, error) {
+func (m *marker) make(uid, gid int) (bool, error) {
 	dir, name, err := m.parent()
 	if err != nil {
 		return false, unlessForbidden(err)
@@ -153,14 +156,16 @@ func (m *marker) make() (bool, error) {
 		return false, err
 	}
 	sign(fd)
+	if made && uid >= 0 {
+		_ = unix.Fchown(fd, uid, gid) // it is in the way of nobody either way
+	}
 	m.inode = [2]uint64{st.Dev, st.Ino}
 	return true, nil
 }
 
-// unlessForbidden leaves out what the user's rights say, who is the command's
-// user too.
+// unlessForbidden leaves out what keeps a command from making it too.
 func unlessForbidden(err error) error {
-	for _, no := range []error{unix.EACCES, unix.EPERM, unix.EROFS, unix.ENOENT, unix.ENOTDIR, unix.ELOOP} {
+	for _, no := range []error{unix.EROFS, unix.ENOENT, unix.ENOTDIR, unix.ELOOP} {
 		if errors.Is(err, no) {
 			return nil
 		}
@@ -192,7 +197,15 @@ func (m *marker) there() bool {
 
 func (m *marker) is(dir int, name string) bool {
 	var st unix.Stat_t
-	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && m.inode == [2]uint64{st.Dev, st.Ino} && (m.dir || st.Size == 0)
+	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || m.inode != [2]uint64{st.Dev, st.Ino} {
+		return false
+	}
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return empty(fd) // once something is in it, it is the project's own
 }
 
 func (m *marker) remove() {

@@ -18,8 +18,8 @@ func TestMarkersLinger(t *testing.T) {
 		var ms markers
 		at := filepath.Join(dir, ".git")
 		there := func() bool { _, err := os.Lstat(at); return err == nil }
-		first, _ := ms.hold(at, true)
-		second, _ := ms.hold(at, true)
+		first, _ := ms.hold(at, true, -1, -1)
+		second, _ := ms.hold(at, true, -1, -1)
 		if first == nil || second != first || !there() {
 			t.Fatalf("%v, %v", first, second)
 		}
@@ -33,7 +33,7 @@ func TestMarkersLinger(t *testing.T) {
 		if !there() {
 			t.Fatal("it does not linger")
 		}
-		again, _ := ms.hold(at, true)
+		again, _ := ms.hold(at, true, -1, -1)
 		time.Sleep(linger)
 		if again != first || !there() {
 			t.Fatal("it is gone while it is used again")
@@ -55,7 +55,7 @@ func TestMarkersRemoveNothingElse(t *testing.T) {
 		"replaced": func(at string) error { return os.Rename(at, at+"-away") },
 	} {
 		at := filepath.Join(dir, name)
-		m, _ := ms.hold(at, true)
+		m, _ := ms.hold(at, true, -1, -1)
 		if err := change(at); err != nil {
 			t.Fatal(err)
 		}
@@ -74,10 +74,10 @@ func TestMarkersRemoveNothingElse(t *testing.T) {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := ms.hold(file, true); m != nil || err != nil {
+	if m, err := ms.hold(file, true, -1, -1); m != nil || err != nil {
 		t.Error("a file that is there is marked")
 	}
-	if m, err := ms.hold(filepath.Join(dir, "no/such/dir"), true); m != nil || err != nil {
+	if m, err := ms.hold(filepath.Join(dir, "no/such/dir"), true, -1, -1); m != nil || err != nil {
 		t.Error("a marker is made where there is no directory")
 	}
 }
@@ -120,7 +120,7 @@ func TestMarkersOfAServerThatIsGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, _ := ms.hold(at, kind == "dir")
+			m, _ := ms.hold(at, kind == "dir", -1, -1)
 			if (m != nil) != test.taken {
 				t.Errorf("%s: taken over: %t", at, m != nil)
 			}

@@ -120,6 +120,12 @@ func tmpfs(mode string) (int, error) {
 	return fresh("tmpfs", confined, "mode="+mode, "size=256k", "nr_inodes=16k")
 }
 
+// makeFile makes an empty file without opening it: a child that is forked
+// meanwhile would hold it open for writing, and its file system would be busy.
+func makeFile(dir int, name string, mode uint32) error {
+	return unix.Mknodat(dir, name, unix.S_IFREG|mode, 0)
+}
+
 // makePoint makes an empty directory or file below an open directory, and the
 // directories above it.
 func makePoint(root int, at string, dir bool) error {
@@ -135,10 +141,7 @@ func makePoint(root int, at string, dir bool) error {
 	if dir {
 		err = unix.Mkdirat(root, at, 0o755)
 	} else {
-		var fd int
-		if fd, err = unix.Openat(root, at, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444); err == nil {
-			_ = unix.Close(fd)
-		}
+		err = makeFile(root, at, 0o444)
 	}
 	if err != nil && err != unix.EEXIST {
 		return fmt.Errorf("make %s: %w", filepath.Base(at), err)

@@ -38,19 +38,33 @@ func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(form
 // maxSteps bounds the mounts of one command.
 const maxSteps = 4096
 
-// plan looks the policy's paths up, with the calling thread's rights, and
-// returns what has to be mounted, parents before children. What is found out
-// here is checked again when it is mounted.
+// plan looks the policy's paths up and returns what has to be mounted, parents
+// before children. What is found out here is checked again when it is mounted.
+//
+// What is granted has to be within the user's reach: it is looked up with the
+// user's rights. What is taken away is looked up with the agent's own, as a
+// command could have put it out of reach for a while.
 //
 // What stands in for missing things is held for the caller to release, also
 // after an error.
-func (p *Policy) plan(marks *markers) ([]step, []*marker, error) {
-	b := planner{p: p, marks: marks, real: map[string]step{}}
+func (p *Policy) plan(marks *markers, user User) ([]step, []*marker, error) {
 	if p.refused != nil {
 		return nil, nil, p.refused
 	}
-	err := b.collect()
-	if err != nil {
+	b := planner{p: p, marks: marks, real: map[string]step{}, granted: map[string]string{}}
+	b.uid, b.gid = user.Owner()
+	if err := user.Assume(); err != nil {
+		return nil, nil, err
+	}
+	for at, level := range p.paths {
+		if real, err := filepath.EvalSymlinks(at); err == nil && (level == read || level == write) {
+			b.granted[at] = real
+		}
+	}
+	if err := user.Resume(); err != nil {
+		return nil, nil, err
+	}
+	if err := b.collect(); err != nil {
 		return nil, b.held, err
 	}
 	steps, err := b.steps()
@@ -58,22 +72,19 @@ func (p *Policy) plan(marks *markers) ([]step, []*marker, error) {
 }
 
 type planner struct {
-	p     *Policy
-	marks *markers
-	held  []*marker
-	real  map[string]step // by at
+	p        *Policy
+	marks    *markers
+	uid, gid int // of what is made
+	held     []*marker
+	granted  map[string]string // real paths of what the user reaches
+	writable []string          // real paths
+	real     map[string]step   // by at
 }
 
 // collect finds what the entries name. Writable directories come first, since
 // what is narrowed inside them must not be reached through a link.
 func (b *planner) collect() error {
-	var writable []string
-	for at, level := range b.p.paths {
-		if real, err := filepath.EvalSymlinks(at); level == write && err == nil {
-			b.add(at, real, write)
-			writable = append(writable, real)
-		}
-	}
+	b.write()
 	narrowed := map[string]access{}
 	for at, level := range b.p.paths {
 		if level == read || level == deny {
@@ -88,16 +99,45 @@ func (b *planner) collect() error {
 		narrowed[at] = deny
 	}
 	for at, level := range narrowed {
-		if err := b.narrow(at, level, writable); err != nil {
+		if err := b.narrow(at, level); err != nil {
 			return err
 		}
 	}
-	for _, root := range writable {
-		if err := b.protect(root, writable); err != nil {
+	for _, root := range b.writable {
+		if err := b.protect(root); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// write collects what may be written. A link that a command could have made
+// grants nothing more.
+func (b *planner) write() {
+	var linked []string
+	for at, level := range b.p.paths {
+		if real, ok := b.granted[at]; ok && level == write {
+			if real != at {
+				linked = append(linked, at)
+				continue
+			}
+			b.add(at, real, write)
+			b.writable = append(b.writable, real)
+		}
+	}
+	slices.Sort(linked)
+	for _, at := range linked {
+		real := b.granted[at]
+		if crossed(at, b.writable) == "" {
+			b.add(at, real, write)
+			b.writable = append(b.writable, real)
+		}
+	}
+}
+
+// inWritable tells whether a real path is in a writable directory.
+func (b *planner) inWritable(real string) bool {
+	return slices.ContainsFunc(b.writable, func(w string) bool { return within(w, real) })
 }
 
 // add records a path by its real name, and by the given one where that would
@@ -117,26 +157,30 @@ func (b *planner) add(at, real string, how access) {
 	}
 }
 
-func (b *planner) narrow(at string, how access, writable []string) error {
-	if link := crossed(at, writable); link != "" {
+func (b *planner) narrow(at string, how access) error {
+	if link := crossed(at, b.writable); link != "" {
 		return refuse("%s path %s crosses the writable symbolic link %s", how, at, link)
 	}
 	real, err := filepath.EvalSymlinks(at)
 	switch {
 	case err == nil && !b.marks.stands(real):
-		b.add(at, real, how)
+		if _, reached := b.granted[at]; reached || how == deny || b.p.shown() || b.inWritable(real) {
+			b.add(at, real, how)
+		}
 	case err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR):
 		// What stands in for a missing path is not there for the next command.
 		if !b.p.skipped[at] {
-			return b.forbid(at, writable)
+			return b.forbid(at)
 		}
+	default:
+		return refuse("%s path %s: %s", how, at, err)
 	}
 	return nil
 }
 
 // forbid keeps a path that is not there from being made, by taking the place of
 // its first component that is missing.
-func (b *planner) forbid(at string, writable []string) error {
+func (b *planner) forbid(at string) error {
 	dir := at
 	for {
 		at, dir = dir, filepath.Dir(dir)
@@ -147,11 +191,10 @@ func (b *planner) forbid(at string, writable []string) error {
 			return nil
 		}
 	}
-	if slices.Contains(writable, dir) && slices.Contains(protected, filepath.Base(at)) {
+	if slices.Contains(b.writable, dir) && slices.Contains(protected, filepath.Base(at)) {
 		return nil // and will be protected
 	}
-	inside := func(w string) bool { return within(w, dir) }
-	if !slices.ContainsFunc(writable, inside) || b.real[at].how != hidden {
+	if !b.inWritable(dir) || b.real[at].how != hidden {
 		return nil
 	}
 	held, err := b.hold(at, false)
@@ -166,7 +209,7 @@ func (a access) String() string {
 }
 
 // protect makes the protected directories of a writable one read-only.
-func (b *planner) protect(root string, writable []string) error {
+func (b *planner) protect(root string) error {
 	if st, err := os.Stat(root); err != nil || !st.IsDir() {
 		return nil
 	}
@@ -175,7 +218,7 @@ func (b *planner) protect(root string, writable []string) error {
 		if b.p.paths[at] == write || b.real[at].how != hidden {
 			continue // an entry says otherwise, or has been seen to
 		}
-		if link := crossed(at, writable); link != "" {
+		if link := crossed(at, b.writable); link != "" {
 			return refuse("read-only path %s crosses the writable symbolic link %s", at, link)
 		}
 		if err := b.protectOne(at, root != "/"); err != nil {
@@ -199,17 +242,38 @@ func (b *planner) protectOne(at string, mayMake bool) error {
 	switch {
 	case err == nil:
 		b.real[at] = step{at: at, from: at, how: read, dir: st.IsDir()}
-	case !mayMake || errors.Is(err, unix.EACCES):
-	case errors.Is(err, unix.ENOENT):
-		// It was there when it was to be made: or its directory cannot be written,
-		// by the command neither.
-		if unix.Faccessat(unix.AT_FDCWD, filepath.Dir(at), unix.W_OK, unix.AT_EACCESS) == nil {
-			return errVanished
-		}
-	default:
+	case !errors.Is(err, unix.ENOENT):
 		return refuse("read-only path %s: %s", at, err)
+	case mayMake && !readOnlyFS(filepath.Dir(at)):
+		return errVanished // it was there when it was to be made
+	}
+	if err == nil && st.Mode().IsRegular() && filepath.Base(at) == ".git" {
+		return b.protectGitDir(at)
 	}
 	return nil
+}
+
+func readOnlyFS(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
+// protectGitDir makes read-only what the .git of a work tree or a submodule
+// points to.
+func (b *planner) protectGitDir(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return refuse("read-only path %s: %s", file, err)
+	}
+	defer f.Close()
+	text := make([]byte, 8192)
+	n, _ := f.Read(text)
+	target, ok := strings.CutPrefix(string(text[:n]), "gitdir:")
+	if !ok {
+		return nil
+	}
+	target, _, _ = strings.Cut(strings.TrimSpace(target), "\n")
+	return b.narrow(absolute(filepath.Dir(file), target), read)
 }
 
 // errVanished says that something came or went while it was looked at; another
@@ -219,7 +283,7 @@ var errVanished = fmt.Errorf("the project changes while it is looked at: %w", un
 // hold makes something stand in for what is not there. It reports false if it is
 // there, or could not be made by the command either.
 func (b *planner) hold(at string, dir bool) (bool, error) {
-	m, err := b.marks.hold(at, dir)
+	m, err := b.marks.hold(at, dir, b.uid, b.gid)
 	if m != nil {
 		b.held = append(b.held, m)
 	}
@@ -281,8 +345,10 @@ func (b *planner) steps() ([]step, error) {
 			outer, alias = o.how, o.from != o.at
 		}
 		switch {
-		case s.how == outer && !s.made && !alias, s.how == deny && outer == hidden:
+		case s.how == deny && outer == hidden:
 			continue
+		case s.how == outer && s.how != write && !s.made && !alias:
+			continue // a writable one stays, so that it cannot be moved away
 		case s.made && outer != write:
 			continue // nothing can be made there anyway
 		}

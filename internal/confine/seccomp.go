@@ -22,6 +22,9 @@ type reply struct {
 	others   bool
 	// bits, if not 0, are those of the first argument that the reply is for.
 	bits uint32
+	// pairs: the call is let pass for unix sockets that are connected or nothing;
+	// datagrams can be sent anywhere from one that has never been connected.
+	pairs bool
 }
 
 const (
@@ -31,7 +34,9 @@ const (
 	jumpBits = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
 	answer   = unix.BPF_RET | unix.BPF_K
 
-	offNumber, offArch, offFirst = 0, 4, 16
+	keepBits = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
+
+	offNumber, offArch, offFirst, offSecond = 0, 4, 16, 24
 
 	allow   = unix.SECCOMP_RET_ALLOW
 	refused = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
@@ -45,7 +50,7 @@ func networkFilter() filter {
 	f.refuse(unix.SYS_BIND, unix.SYS_CONNECT, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_SENDTO,
 		unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT, unix.SYS_SETSOCKOPT, unix.SYS_SHUTDOWN,
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_IO_URING_SETUP)
-	f[unix.SYS_SOCKET] = reply{what: refused, families: []uint32{unix.AF_UNIX}, others: true}
+	f[unix.SYS_SOCKET] = reply{what: refused, pairs: true}
 	f[unix.SYS_SOCKETPAIR] = f[unix.SYS_SOCKET]
 	return f
 }
@@ -61,7 +66,7 @@ func internetFilter(families ...uint32) filter {
 	f := filter{}
 	f.refuse(unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_IO_URING_SETUP)
 	f[unix.SYS_SOCKET] = reply{what: refused, families: families, others: true}
-	f[unix.SYS_SOCKETPAIR] = reply{what: refused, families: []uint32{unix.AF_UNIX}, others: true}
+	f[unix.SYS_SOCKETPAIR] = reply{what: refused, pairs: true}
 	return f
 }
 
@@ -126,6 +131,16 @@ func (r reply) program() program {
 		hit, miss = miss, hit
 	}
 	p := program{{Code: loadWord, K: offFirst}}
+	if r.pairs {
+		return append(p,
+			unix.SockFilter{Code: jumpSame, Jf: 4, K: unix.AF_UNIX},
+			unix.SockFilter{Code: loadWord, K: offSecond},
+			unix.SockFilter{Code: keepBits, K: 0xf}, // beside flags
+			unix.SockFilter{Code: jumpSame, Jt: 2, K: unix.SOCK_STREAM},
+			unix.SockFilter{Code: jumpSame, Jt: 1, K: unix.SOCK_SEQPACKET},
+			unix.SockFilter{Code: answer, K: r.what},
+			unix.SockFilter{Code: answer, K: allow})
+	}
 	switch n := len(r.families); {
 	case r.bits != 0:
 		p = append(p, unix.SockFilter{Code: jumpBits, Jt: 1, K: r.bits})

@@ -9,7 +9,12 @@ import (
 // judge runs a program as the kernel would, for a call with one argument.
 func (p program) judge(t *testing.T, arch uint32, number int, first uint32) uint32 {
 	t.Helper()
-	words := map[uint32]uint32{offNumber: uint32(number), offArch: arch, offFirst: first}
+	return p.judgeTwo(t, arch, number, first, unix.SOCK_STREAM|unix.SOCK_CLOEXEC)
+}
+
+func (p program) judgeTwo(t *testing.T, arch uint32, number int, first, second uint32) uint32 {
+	t.Helper()
+	words := map[uint32]uint32{offNumber: uint32(number), offArch: arch, offFirst: first, offSecond: second}
 	var a uint32
 	for pc := 0; pc < len(p); pc++ {
 		in := p[pc]
@@ -29,6 +34,8 @@ func (p program) judge(t *testing.T, arch uint32, number int, first uint32) uint
 			jump(a&in.K != 0)
 		case unix.BPF_JMP | unix.BPF_JA:
 			pc += int(in.K)
+		case keepBits:
+			a &= in.K
 		case answer:
 			return in.K
 		default:
@@ -46,7 +53,7 @@ func TestProgramsSayWhatFiltersSay(t *testing.T) {
 			for _, first := range []uint32{0, unix.AF_UNIX, unix.AF_INET, unix.AF_PACKET, unix.AF_VSOCK, 17, unix.CLONE_NEWUSER | 17, unix.CLONE_NEWNS, unix.CLONE_VM} {
 				want := uint32(allow)
 				if r, ok := f[n]; ok {
-					hit := len(r.families) == 0 && r.bits == 0 || r.bits&first != 0
+					hit := len(r.families) == 0 && r.bits == 0 && !r.pairs || r.bits&first != 0 || r.pairs && first != unix.AF_UNIX
 					for _, family := range r.families {
 						hit = hit || family == first
 					}
@@ -65,5 +72,19 @@ func TestProgramsSayWhatFiltersSay(t *testing.T) {
 	}
 	if got := networkFilter().program().judge(t, unix.AUDIT_ARCH_X86_64, 1<<30|41, unix.AF_INET); nativeArch == unix.AUDIT_ARCH_X86_64 && got != unix.SECCOMP_RET_KILL_PROCESS {
 		t.Errorf("x32: %#x", got)
+	}
+}
+
+// A datagram socket needs no connection to send somewhere.
+func TestPairsAreOfStreams(t *testing.T) {
+	for name, f := range map[string]filter{"network": networkFilter(), "proxied": proxiedFilter()} {
+		for kind, want := range map[uint32]uint32{
+			unix.SOCK_STREAM: allow, unix.SOCK_SEQPACKET: allow, unix.SOCK_STREAM | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC: allow,
+			unix.SOCK_DGRAM: refused, unix.SOCK_RAW: refused, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC: refused,
+		} {
+			if got := f.program().judgeTwo(t, nativeArch, unix.SYS_SOCKETPAIR, unix.AF_UNIX, kind); got != want {
+				t.Errorf("%s: a pair of kind %#x: %#x", name, kind, got)
+			}
+		}
 	}
 }

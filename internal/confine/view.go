@@ -40,11 +40,9 @@ func newBlanks() (int, error) {
 		}
 	}
 	for name, mode := range map[string]uint32{emptyFile: 0o600, deniedFile: 0} {
-		file, err := unix.Openat(fd, name, unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, mode)
-		if err != nil {
+		if err := makeFile(fd, name, mode); err != nil {
 			return -1, fmt.Errorf("make %s: %w", name, err)
 		}
-		_ = unix.Close(file)
 	}
 	return fd, nil
 }

@@ -19,7 +19,7 @@ func confinement() Check {
 	if err != nil {
 		return Check{Name: name, Status: Fail, Detail: err.Error()}
 	}
-	held, err := process.Confiner().Start(confine.Job{Policy: policy, Assume: func() error { return nil }, Terminal: -1}, func() error {
+	held, err := process.Confiner().Start(confine.Job{Policy: policy, User: (*process.Identity)(nil), Terminal: -1}, func() error {
 		fd, err := unix.Open("/exec-server-doctor", unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 		if err == nil {
 			_ = unix.Close(fd)

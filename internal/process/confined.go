@@ -38,7 +38,7 @@ func (c *child) startConfined(spec *Spec, cwd string, stderr int, start func(cwd
 		}
 		terminal = n
 	}
-	job := confine.Job{Policy: spec.Confine, Assume: spec.Identity.Assume, Guard: spec.Identity.guarded(), Listen: spec.Listen, Terminal: terminal}
+	job := confine.Job{Policy: spec.Confine, User: spec.Identity, Guard: spec.Identity.guarded(), Listen: spec.Listen, Terminal: terminal}
 	var failed error // of the start itself
 	confinement, err := Confiner().Start(job, func() error {
 		failed = start(usableDir(cwd, "/"))

@@ -126,7 +126,7 @@ func (s *childSet) helper(spec *HelperSpec) (*Helper, error) {
 	if spec.Confine == nil {
 		err = start()
 	} else {
-		job := confine.Job{Policy: spec.Confine, Assume: spec.Identity.Assume, Guard: spec.Identity.guarded(), Terminal: -1}
+		job := confine.Job{Policy: spec.Confine, User: spec.Identity, Guard: spec.Identity.guarded(), Terminal: -1}
 		h.confinement, err = Confiner().Start(job, start)
 	}
 	if err != nil {

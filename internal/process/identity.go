@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 
@@ -74,6 +75,25 @@ func (id *Identity) Assume() error {
 	return nil
 }
 
+// Resume undoes Assume: the calling thread has the agent's own rights again.
+func (id *Identity) Resume() error {
+	if id == nil {
+		return nil
+	}
+	if !setFS(unix.SYS_SETFSUID, os.Getuid()) || !setFS(unix.SYS_SETFSGID, os.Getgid()) {
+		return fmt.Errorf("use files as the agent: %w", unix.EPERM)
+	}
+	return nil
+}
+
+// Owner is whose new files are; -1 stands for the agent's own user.
+func (id *Identity) Owner() (uid, gid int) {
+	if id == nil {
+		return -1, -1
+	}
+	return id.UID, id.GID
+}
+
 // setFS sets a file-system id of the calling thread. The call never fails; it
 // returns the id that was there before, hence the second one.
 func setFS(call uintptr, id int) bool {
@@ -82,11 +102,11 @@ func setFS(call uintptr, id int) bool {
 	return int(now) == id
 }
 
-// credential is what a command is executed with.
 // guarded tells whether commands must not get what the agent has over a usual
 // container.
 func (id *Identity) guarded() bool { return id != nil && id.Guard }
 
+// credential is what a command is executed with.
 func (id *Identity) credential() *syscall.Credential {
 	if id == nil {
 		return nil

@@ -26,6 +26,7 @@ func TestConnectionsEndWithoutACloseFrame(t *testing.T) {
 		"split control frame":     frame(ping&more, nil),
 		"continuation of nothing": frame(continued, []byte("x")),
 		"text within a text":      append(frame(text&more, []byte("a")), frame(text, []byte("b"))...),
+		"frame of 16 MiB and a byte": {0x81, 0xff, 0, 0, 0, 0, 1, 0, 0, 1},
 		"absurd length":           {0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -150,3 +150,26 @@ func TestPingsEndWithTheConnection(t *testing.T) {
 		keepalive(t.Context(), theirs)
 	})
 }
+
+// IPv4 means IPv4: nobody asked to be reached in another way.
+func TestWhereItListens(t *testing.T) {
+	for addr, urls := range map[string]string{"0.0.0.0:0": "ws://0.0.0.0:", "127.0.0.1:0": "ws://127.0.0.1:", "[::]:0": "ws://[::]:"} {
+		l, err := Listen(netip.MustParseAddrPort(addr), nil)
+		if err != nil {
+			t.Errorf("%s: %v", addr, err)
+			continue
+		}
+		if !strings.HasPrefix(l.URL(), urls) {
+			t.Errorf("%s: %s", addr, l.URL())
+		}
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(l.URL(), "ws://"))
+		c, err := net.Dial("tcp6", "[::1]:"+port)
+		if err == nil {
+			_ = c.Close()
+		}
+		if (err == nil) != (addr == "[::]:0") {
+			t.Errorf("%s by IPv6: %v", addr, err)
+		}
+		l.Close()
+	}
+}

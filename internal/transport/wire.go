@@ -38,6 +38,10 @@ func (c *wireConn) Close() error {
 // Read implements net.Conn. The WebSocket library reports the end of a message
 // and the end of the connection within one by the same error.
 func (c *wireConn) Read(p []byte) (int, error) {
+	if c.meter != nil && c.meter.over { // the payload need not come
+		c.broken.Store(true)
+		return 0, errFrameSize
+	}
 	n, err := c.TCPConn.Read(p)
 	if c.meter != nil && n > 0 {
 		var over error

@@ -92,6 +92,7 @@ var embedding = []struct {
 }{
 	{netip.MustParsePrefix("::/96"), 12},
 	{netip.MustParsePrefix("64:ff9b::/96"), 12},
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12},
 	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},
 	{netip.MustParsePrefix("2002::/16"), 2},
 }
