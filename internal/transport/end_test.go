@@ -12,22 +12,22 @@ import (
 // Whenever a connection ends, TCP just ends.
 func TestConnectionsEndWithoutACloseFrame(t *testing.T) {
 	for name, data := range map[string][]byte{
-		"close frame":             frame(closing, []byte{3, 232}),
-		"close frame with reason": frame(closing, append([]byte{3, 233}, "bye"...)),
-		"empty close frame":       frame(closing, nil),
-		"invalid UTF-8":           frame(text, []byte("a\xff")),
-		"split character":         frame(text, []byte("\xc3")),
-		"surrogate":               frame(text, []byte("\xed\xa0\x80")),
-		"reserved opcode":         frame(0x83, []byte("x")),
-		"reserved control opcode": frame(0x8b, nil),
-		"reserved bit":            frame(0xc1, []byte("x")),
-		"not masked":              {0x81, 1, 'x'},
-		"long control frame":      frame(ping, make([]byte, 126)),
-		"split control frame":     frame(ping&more, nil),
-		"continuation of nothing": frame(continued, []byte("x")),
-		"text within a text":      append(frame(text&more, []byte("a")), frame(text, []byte("b"))...),
+		"close frame":                frame(closing, []byte{3, 232}),
+		"close frame with reason":    frame(closing, append([]byte{3, 233}, "bye"...)),
+		"empty close frame":          frame(closing, nil),
+		"invalid UTF-8":              frame(text, []byte("a\xff")),
+		"split character":            frame(text, []byte("\xc3")),
+		"surrogate":                  frame(text, []byte("\xed\xa0\x80")),
+		"reserved opcode":            frame(0x83, []byte("x")),
+		"reserved control opcode":    frame(0x8b, nil),
+		"reserved bit":               frame(0xc1, []byte("x")),
+		"not masked":                 {0x81, 1, 'x'},
+		"long control frame":         frame(ping, make([]byte, 126)),
+		"split control frame":        frame(ping&more, nil),
+		"continuation of nothing":    frame(continued, []byte("x")),
+		"text within a text":         append(frame(text&more, []byte("a")), frame(text, []byte("b"))...),
 		"frame of 16 MiB and a byte": {0x81, 0xff, 0, 0, 0, 0, 1, 0, 0, 1},
-		"absurd length":           {0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
+		"absurd length":              {0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan error, 1)
