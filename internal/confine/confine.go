@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,10 +26,6 @@ type Confiner struct {
 	active sync.WaitGroup // confinements that have not ended
 	dark   int            // descriptor of a network namespace; 0 before it is needed
 }
-
-// closePatience bounds how long Close waits for confined commands that have been
-// killed to be gone, so that what stood in for their missing paths is too.
-const closePatience = 3 * time.Second
 
 // New returns a Confiner. fork runs a function that starts a child process, such
 // that nobody else reaps the child; wait reaps it.
@@ -170,35 +165,6 @@ func (c *Confiner) confine(job Job, held *Confinement) error {
 	return programs()[purpose{job.Guard, p.network}].install()
 }
 
-// looks is how often the paths of a policy are looked up while they change.
-const looks = 5
-
-// arrange looks a view's paths up and mounts it. What stands in for missing
-// paths is the caller's to release, also after an error.
-func (c *Confiner) arrange(v *view, user User) (marks []*marker, err error) {
-	// A mount that came in later would not be restricted.
-	if err := propagation(unix.MS_PRIVATE); err != nil {
-		return nil, err
-	}
-	for range looks {
-		c.marks.release(marks)
-		v.drop()
-		v.steps, marks, err = v.policy.plan(&c.marks, user)
-		if err == nil {
-			err = v.capture()
-		}
-		if !errors.Is(err, unix.ENOENT) {
-			break
-		}
-	}
-	c.marks.sweep()
-	defer v.drop()
-	if err != nil {
-		return marks, err
-	}
-	return marks, v.build()
-}
-
 // enter puts the calling thread, which must be the cell's, into the namespaces
 // of the processes that it starts.
 func (c *Confiner) enter(cell *cell, job Job) error {
@@ -221,147 +187,4 @@ func (c *Confiner) enter(cell *cell, job Job) error {
 		return job.Listen()
 	}
 	return nil
-}
-
-// darkNetwork is a network namespace in which nothing is, not even a loopback
-// that is up. All commands without the network share it: the filter lets none of
-// them have an address in it, so that they cannot meet.
-func (c *Confiner) darkNetwork() (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.dark != 0 {
-		return c.dark, nil
-	}
-	made := make(chan error, 1)
-	OnThread(func() {
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			c.dark, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		}
-		made <- err
-	})
-	if err := <-made; err != nil {
-		return 0, fmt.Errorf("new network namespace: %w", err)
-	}
-	return c.dark, nil
-}
-
-// Files runs work on a thread that sees files as the policy says, with the
-// user's rights and none beyond, and waits for it. The error, if it is not
-// work's own, is as of Start.
-func (c *Confiner) Files(job Job, work func() error) error {
-	done := make(chan error, 1)
-	var held []*marker
-	OnThread(func() {
-		err := c.confineFiles(job, &held)
-		if refusal, ok := errors.AsType[*Refusal](err); ok {
-			err = refusal
-		} else if err != nil {
-			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		if err == nil {
-			err = work()
-		}
-		done <- err
-	})
-	err := <-done
-	c.marks.release(held)
-	return err
-}
-
-func (c *Confiner) confineFiles(job Job, held *[]*marker) error {
-	if err := ownMounts(); err != nil {
-		return err
-	}
-	blanks, err := newBlanks()
-	if err != nil {
-		return err
-	}
-	defer unix.Close(blanks)
-	if err := unix.MoveMount(blanks, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("mount stand-ins: %w", err)
-	}
-	// /proc would lead to files as other threads of this process see them.
-	below, others, err := procMounts()
-	if err != nil {
-		return err
-	}
-	for _, at := range append(others, below[:1]...) {
-		if err := cover(blanks, at); err != nil {
-			return err
-		}
-	}
-	v := view{policy: job.Policy, blanks: blanks}
-	if *held, err = c.arrange(&v, job.User); err != nil {
-		return err
-	}
-	if err := job.User.Assume(); err != nil {
-		return err
-	}
-	return keepCapabilities(func(int) bool { return false })
-}
-
-// take returns a cell, made just now if none is ready.
-func (c *Confiner) take() (*cell, error) {
-	c.mu.Lock()
-	ready := c.spare
-	c.spare = nil
-	c.mu.Unlock()
-	if ready != nil {
-		return ready, nil
-	}
-	return newCell(c.procs)
-}
-
-// prepare has the next cell made, in the background.
-func (c *Confiner) prepare() {
-	c.mu.Lock()
-	refill := c.spare == nil && !c.busy && !c.closed
-	if refill {
-		c.busy = true
-		c.making.Go(c.refill)
-	}
-	c.mu.Unlock()
-}
-
-func (c *Confiner) refill() {
-	made, err := newCell(c.procs)
-	c.mu.Lock()
-	c.busy = false
-	keep := err == nil && !c.closed
-	if keep {
-		c.spare = made
-	}
-	c.mu.Unlock()
-	if err == nil && !keep {
-		made.end(c.procs)
-	}
-}
-
-// Sweep removes what earlier commands have left for the next: call it before
-// anything is done that could see it. It costs nothing if there is nothing.
-func (c *Confiner) Sweep() { c.marks.sweep() }
-
-// Close gives up the cell that is kept ready, and all that is made ahead. What is
-// confined after it has to wait for its own.
-func (c *Confiner) Close() {
-	c.mu.Lock()
-	spare := c.spare
-	c.spare, c.closed = nil, true
-	if c.dark != 0 {
-		_ = unix.Close(c.dark)
-		c.dark = 0
-	}
-	c.mu.Unlock()
-	c.making.Wait()
-	gone := make(chan struct{})
-	go func() { c.active.Wait(); close(gone) }()
-	select {
-	case <-gone:
-	case <-time.After(closePatience):
-	}
-	if spare != nil {
-		spare.end(c.procs)
-	}
-	c.marks.sweep()
 }

@@ -27,3 +27,26 @@ func ownNetwork() error {
 	}
 	return nil
 }
+
+// darkNetwork is a network namespace in which nothing is, not even a loopback
+// that is up. All commands without the network share it: the filter lets none of
+// them have an address in it, so that they cannot meet.
+func (c *Confiner) darkNetwork() (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dark != 0 {
+		return c.dark, nil
+	}
+	made := make(chan error, 1)
+	OnThread(func() {
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			c.dark, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		}
+		made <- err
+	})
+	if err := <-made; err != nil {
+		return 0, fmt.Errorf("new network namespace: %w", err)
+	}
+	return c.dark, nil
+}

@@ -2,7 +2,6 @@ package confine
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,33 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// step puts something over a path, or under it where nothing else is shown.
-type step struct {
-	at   string // where, without links
-	from string // what is shown there; of the same name but for links
-	how  access // read or write show from; deny hides it
-	dir  bool   // what is there is a directory
-	// made says that nothing is there, and that it must not be made: something
-	// empty stands in for it.
-	made bool
-	// opened says that something below is shown although this is denied.
-	opened bool
-}
-
-// A Refusal says why a profile cannot be enforced as things are.
-type Refusal struct {
-	reason string
-	// Status is the exit status that tells it.
-	Status int
-}
-
-func (r *Refusal) Error() string { return "cannot enforce the sandbox: " + r.reason }
-
-func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...), 1} }
-
-// maxSteps bounds the mounts of one command.
-const maxSteps = 4096
 
 // plan looks the policy's paths up and returns what has to be mounted, parents
 // before children. What is found out here is checked again when it is mounted.
@@ -178,119 +150,8 @@ func (b *planner) narrow(at string, how access) error {
 	return nil
 }
 
-// forbid keeps a path that is not there from being made, by taking the place of
-// its first component that is missing.
-func (b *planner) forbid(at string) error {
-	dir := at
-	for {
-		at, dir = dir, filepath.Dir(dir)
-		if real, err := filepath.EvalSymlinks(dir); err == nil && !b.marks.stands(real) {
-			at, dir = filepath.Join(real, filepath.Base(at)), real
-			break
-		} else if dir == "/" {
-			return nil
-		}
-	}
-	if slices.Contains(b.writable, dir) && slices.Contains(protected, filepath.Base(at)) {
-		return nil // and will be protected
-	}
-	if !b.inWritable(dir) || b.real[at].how != hidden {
-		return nil
-	}
-	held, err := b.hold(at, false)
-	if held {
-		b.real[at] = step{at: at, how: deny, made: true}
-	}
-	return err
-}
-
 func (a access) String() string {
 	return [...]string{"hidden", "read-only", "writable", "denied"}[a]
-}
-
-// protect makes the protected directories of a writable one read-only.
-func (b *planner) protect(root string) error {
-	if st, err := os.Stat(root); err != nil || !st.IsDir() {
-		return nil
-	}
-	for _, name := range protected {
-		at := filepath.Join(root, name)
-		if b.p.paths[at] == write || b.real[at].how != hidden {
-			continue // an entry says otherwise, or has been seen to
-		}
-		if link := crossed(at, b.writable); link != "" {
-			return refuse("read-only path %s crosses the writable symbolic link %s", at, link)
-		}
-		if err := b.protectOne(at, root != "/"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *planner) protectOne(at string, mayMake bool) error {
-	if mayMake {
-		held, err := b.hold(at, true)
-		if held {
-			b.real[at] = step{at: at, how: read, dir: true, made: true}
-		}
-		if held || err != nil {
-			return err
-		}
-	}
-	st, err := os.Lstat(at)
-	switch {
-	case err == nil:
-		b.real[at] = step{at: at, from: at, how: read, dir: st.IsDir()}
-	case !errors.Is(err, unix.ENOENT):
-		return refuse("read-only path %s: %s", at, err)
-	case mayMake && !readOnlyFS(filepath.Dir(at)):
-		return errVanished // it was there when it was to be made
-	}
-	if err == nil && st.Mode().IsRegular() && filepath.Base(at) == ".git" {
-		return b.protectGitDir(at)
-	}
-	return nil
-}
-
-func readOnlyFS(dir string) bool {
-	var st unix.Statfs_t
-	return unix.Statfs(dir, &st) == nil && st.Flags&unix.ST_RDONLY != 0
-}
-
-// protectGitDir makes read-only what the .git of a work tree or a submodule
-// points to.
-func (b *planner) protectGitDir(file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return refuse("read-only path %s: %s", file, err)
-	}
-	defer f.Close()
-	text := make([]byte, 8192)
-	n, _ := f.Read(text)
-	target, ok := strings.CutPrefix(string(text[:n]), "gitdir:")
-	if !ok {
-		return nil
-	}
-	target, _, _ = strings.Cut(strings.TrimSpace(target), "\n")
-	return b.narrow(absolute(filepath.Dir(file), target), read)
-}
-
-// errVanished says that something came or went while it was looked at; another
-// look may do.
-var errVanished = fmt.Errorf("the project changes while it is looked at: %w", unix.ENOENT)
-
-// hold makes something stand in for what is not there. It reports false if it is
-// there, or could not be made by the command either.
-func (b *planner) hold(at string, dir bool) (bool, error) {
-	m, err := b.marks.hold(at, dir, b.uid, b.gid)
-	if m != nil {
-		b.held = append(b.held, m)
-	}
-	if err != nil {
-		return false, refuse("%s cannot be kept from being made: %s", at, err)
-	}
-	return m != nil, nil
 }
 
 // crossed returns the first component of a path that is a link which could be
@@ -314,54 +175,4 @@ func crossed(at string, writable []string) string {
 		dir = next
 	}
 	return ""
-}
-
-// steps leaves out what changes nothing and marks what is opened below.
-func (b *planner) steps() ([]step, error) {
-	if len(b.real) > maxSteps {
-		return nil, refuse("it would take %d mounts, the limit is %d", len(b.real), maxSteps)
-	}
-	all := make([]step, 0, len(b.real))
-	for _, s := range b.real {
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(x, y step) int { return comparePaths(x.at, y.at) })
-	base := hidden
-	if b.p.shown() {
-		base = b.p.paths["/"]
-	}
-	kept := all[:0]
-	var around []int // indexes in kept of the steps around the present one
-	for _, s := range all {
-		if s.at == "/" {
-			continue
-		}
-		for len(around) > 0 && !within(kept[around[len(around)-1]].at, s.at) {
-			around = around[:len(around)-1]
-		}
-		outer, alias := base, false
-		if len(around) > 0 {
-			o := kept[around[len(around)-1]]
-			outer, alias = o.how, o.from != o.at
-		}
-		switch {
-		case s.how == deny && outer == hidden:
-			continue
-		case s.how == outer && s.how != write && !s.made && !alias:
-			continue // a writable one stays, so that it cannot be moved away
-		case s.made && outer != write:
-			continue // nothing can be made there anyway
-		}
-		if outer == deny {
-			kept[around[len(around)-1]].opened = true
-		}
-		kept = append(kept, s)
-		around = append(around, len(kept)-1)
-	}
-	return kept, nil
-}
-
-// comparePaths orders paths so that whatever is in a directory follows it.
-func comparePaths(a, b string) int {
-	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 }
