@@ -139,6 +139,11 @@ func TestNothingIsBegunBehindTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.gone()
+	eventually(t, "detached session", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.sessions[h.id].conn == nil
+	})
 	connect(t, s, proto.Hello{}).initialize(h.id)
 	if p, starting := h.session().find("p"); p != nil || starting {
 		t.Error("the command was started")
