@@ -19,7 +19,7 @@ func (c *Confiner) arrange(v *view, user User) (marks []*marker, err error) {
 	for range looks {
 		c.marks.release(marks)
 		v.drop()
-		v.steps, marks, err = v.policy.plan(&c.marks, user)
+		v.plan, marks, err = v.policy.plan(&c.marks, user)
 		if err == nil {
 			err = v.capture()
 		}

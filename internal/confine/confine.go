@@ -71,9 +71,13 @@ type Confinement struct {
 // ended.
 func (c *Confiner) Start(job Job, start func() error) (*Confinement, error) {
 	held, err := c.tryStart(job, start)
-	if errors.Is(err, ErrUnavailable) && errors.Is(err, unix.EBUSY) {
-		// A child on its way to execute something held a file for a moment.
-		return c.tryStart(job, start)
+	for range looks {
+		// A child on its way to execute something held a file for a moment; or
+		// something went while it was mounted on.
+		if !errors.Is(err, ErrUnavailable) || !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENOENT) {
+			break
+		}
+		held, err = c.tryStart(job, start)
 	}
 	return held, err
 }

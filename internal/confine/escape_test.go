@@ -126,3 +126,74 @@ func TestFileWorkDoesNotLeaveThroughProc(t *testing.T) {
 		p.expect(nil, "ls -A .git", "")
 	})
 }
+
+// What a profile or a file names is no reason to make anything where the user
+// could not.
+func TestNothingIsMadeBeyondTheUsersRights(t *testing.T) {
+	asEachUser(t, "mkdir w; echo gitdir: $PWD/roots/missing >w/.git", func(p place) {
+		roots := filepath.Join(p.dir, "roots")
+		if err := os.Mkdir(roots, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		s := p.files(special("root", "write"), p.path("w", "write"), p.path("roots/named", "read"), p.path("roots/dir/deep", "deny"), p.path("roots", "write"))
+		done := make(chan struct{})
+		go func() { defer close(done); p.run(s, "sleep 0.5") }()
+		seen := map[string]bool{}
+		for running := true; running; {
+			select {
+			case <-done:
+				running = false
+			default:
+			}
+			list, _ := os.ReadDir(roots)
+			for _, e := range list {
+				seen[e.Name()] = true
+			}
+		}
+		if p.id != nil && len(seen) > 0 || seen["missing"] {
+			t.Errorf("made were %v", seen)
+		}
+	})
+}
+
+// A root that is named by a link shows no more than by its name.
+func TestAliasesShowWhatTheyLeadTo(t *testing.T) {
+	asEachUser(t, "mkdir w w/.git; echo S >w/.env; echo safe >w/.git/config; ln -s w alias", func(p place) {
+		s := p.files(minimal, p.path("alias", "write"), p.path("w/.env", "deny"), glob("**/*.key"))
+		p.expect(s, try+"cat alias/.env w/.env 2>/dev/null || echo denied; try alias/.git/config; mkdir alias/.aws/x 2>/dev/null || echo refused; try alias/f; cat w/f",
+			"denied\nalias/.git/config refused\nrefused\nalias/f written\nx\n")
+		p.expect(nil, "cat w/.git/config", "safe\n")
+	})
+}
+
+func TestLinksInTheMiddleOfChains(t *testing.T) {
+	asEachUser(t, "mkdir -p ws out real safe conf; echo K >real/k.env; echo S >safe/s; ln -s ws/l data; ln -s ../out ws/l; ln -s ws/m secret; ln -s ../safe ws/m; ln -s ../real ws/conf", func(p place) {
+		p.expect(p.files(readAll, p.path("ws", "write"), p.path("data", "write")), try+"try ws/f; try data/x; try out/y", "ws/f written\ndata/x refused\nout/y refused\n")
+		for _, s := range []*proto.Sandbox{
+			p.files(readAll, p.path("ws", "write"), p.path("secret/s", "deny")),
+			p.files(readAll, p.path("ws", "write"), glob("ws/conf/*.env")),
+		} {
+			if out, code, denied := p.run(s, "echo ran"); code != 1 || !denied || !strings.Contains(out, "crosses the writable symbolic link") {
+				t.Errorf("%d %t %s", code, denied, out)
+			}
+		}
+	})
+}
+
+func TestOddGitFiles(t *testing.T) {
+	asEachUser(t, "mkdir w; mkdir fifo && mkfifo fifo/.git; mkdir nul && printf 'gitdir: a\\0b' >nul/.git; mkdir self && echo gitdir: .git >self/.git; mkdir none && : >none/.git", func(p place) {
+		for _, dir := range []string{"fifo", "nul", "self", "none"} {
+			p.expect(p.files(readAll, p.path(dir, "write")), try+"try "+dir+"/f; (: 1<>"+dir+"/.git; rm "+dir+"/.git) 2>/dev/null || echo kept", dir+"/f written\nkept\n")
+		}
+	})
+}
+
+func TestEveryEntryMustSkip(t *testing.T) {
+	asEachUser(t, "true", func(p place) {
+		skip := p.path("x", "read")
+		skip.Skip = true
+		for _, s := range []*proto.Sandbox{p.files(readAll, projects, p.path("x", "deny"), skip), p.files(readAll, projects, skip, p.path("x", "deny"))} {
+			p.expect(s, try+"try x", "x refused\n")
+		}
+	})
+}

@@ -11,6 +11,22 @@ import (
 // user's rights and none beyond, and waits for it. The error, if it is not
 // work's own, is as of Start.
 func (c *Confiner) Files(job Job, work func() error) error {
+	begun := false
+	once := func() error {
+		begun = true
+		return work()
+	}
+	err := c.tryFiles(job, once)
+	for range looks { // as for commands
+		if begun || !errors.Is(err, ErrUnavailable) || !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENOENT) {
+			break
+		}
+		err = c.tryFiles(job, once)
+	}
+	return err
+}
+
+func (c *Confiner) tryFiles(job Job, work func() error) error {
 	done := make(chan error, 1)
 	var held []*marker
 	OnThread(func() {

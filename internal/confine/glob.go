@@ -22,16 +22,19 @@ const (
 
 // expand lists the files that the patterns name now. Directories and links do
 // not match.
-func (p *Policy) expand() (found []string, err error) {
+func (b *planner) expand() (found []string, err error) {
 	budget := maxScanned
-	for _, pattern := range p.globs {
+	for _, pattern := range b.p.globs {
 		g, err := parseGlob(pattern)
 		if err != nil {
 			return nil, err
 		}
+		if link := crossed(g.root, b.writable); link != "" {
+			return nil, refuse("pattern %s crosses the writable symbolic link %s", pattern, link)
+		}
 		depth, bounded := maxGlobDepth, false
-		if p.globDepth > 0 && p.globDepth <= maxGlobDepth {
-			depth, bounded = p.globDepth, true
+		if b.p.globDepth > 0 && b.p.globDepth <= maxGlobDepth {
+			depth, bounded = b.p.globDepth, true
 		}
 		err = g.scan(depth, bounded, &budget, func(file string) { found = append(found, file) })
 		if err != nil {

@@ -1,7 +1,6 @@
 package confine
 
 import (
-	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -121,7 +120,7 @@ func (m *marker) parent() (int, string, error) {
 func (m *marker) make(uid, gid int) (bool, error) {
 	dir, name, err := m.parent()
 	if err != nil {
-		return false, unlessForbidden(err)
+		return false, errVanished // it was there just now
 	}
 	defer unix.Close(dir)
 	flags := unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
@@ -138,8 +137,12 @@ func (m *marker) make(uid, gid int) (bool, error) {
 	if err == unix.EEXIST {
 		made, err = false, nil
 	}
-	if err != nil {
-		return false, unlessForbidden(err)
+	switch err {
+	case nil:
+	case unix.EROFS:
+		return false, nil
+	default:
+		return false, err
 	}
 	fd, err := unix.Openat(dir, name, flags, 0)
 	if err != nil && !made {
@@ -161,16 +164,6 @@ func (m *marker) make(uid, gid int) (bool, error) {
 	}
 	m.inode = [2]uint64{st.Dev, st.Ino}
 	return true, nil
-}
-
-// unlessForbidden leaves out what keeps a command from making it too.
-func unlessForbidden(err error) error {
-	for _, no := range []error{unix.EROFS, unix.ENOENT, unix.ENOTDIR, unix.ELOOP} {
-		if errors.Is(err, no) {
-			return nil
-		}
-	}
-	return err
 }
 
 // empty tells whether nothing is in an open directory or file.

@@ -19,14 +19,13 @@ import (
 //
 // What stands in for missing things is held for the caller to release, also
 // after an error.
-func (p *Policy) plan(marks *markers, user User) ([]step, []*marker, error) {
+func (p *Policy) plan(marks *markers, user User) (plan, []*marker, error) {
 	if p.refused != nil {
-		return nil, nil, p.refused
+		return plan{}, nil, p.refused
 	}
-	b := planner{p: p, marks: marks, real: map[string]step{}, granted: map[string]string{}}
-	b.uid, b.gid = user.Owner()
+	b := planner{p: p, marks: marks, user: user, real: map[string]step{}, granted: map[string]string{}, links: map[string]string{}}
 	if err := user.Assume(); err != nil {
-		return nil, nil, err
+		return plan{}, nil, err
 	}
 	for at, level := range p.paths {
 		if real, err := filepath.EvalSymlinks(at); err == nil && (level == read || level == write) {
@@ -34,23 +33,31 @@ func (p *Policy) plan(marks *markers, user User) ([]step, []*marker, error) {
 		}
 	}
 	if err := user.Resume(); err != nil {
-		return nil, nil, err
+		return plan{}, nil, err
 	}
 	if err := b.collect(); err != nil {
-		return nil, b.held, err
+		return plan{}, b.held, err
 	}
 	steps, err := b.steps()
-	return steps, b.held, err
+	return plan{steps, b.links}, b.held, err
+}
+
+// plan is what has to be mounted, and, where nothing else is shown, which links
+// lead there.
+type plan struct {
+	steps []step
+	links map[string]string // by name
 }
 
 type planner struct {
 	p        *Policy
 	marks    *markers
-	uid, gid int // of what is made
+	user     User
 	held     []*marker
 	granted  map[string]string // real paths of what the user reaches
 	writable []string          // real paths
 	real     map[string]step   // by at
+	links    map[string]string // to real paths, by the names that were granted
 }
 
 // collect finds what the entries name. Writable directories come first, since
@@ -63,15 +70,24 @@ func (b *planner) collect() error {
 			narrowed[at] = level
 		}
 	}
-	denied, err := b.p.expand()
+	denied, err := b.expand()
 	if err != nil {
 		return err
 	}
 	for _, at := range denied {
-		narrowed[at] = deny
+		if err := b.narrow(at, deny); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
 	}
 	for at, level := range narrowed {
-		if err := b.narrow(at, level); err != nil {
+		err := b.narrow(at, level)
+		if errors.Is(err, unix.ENOENT) {
+			err = nil
+			if !b.p.skipped[at] {
+				err = b.forbid(at)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -83,28 +99,22 @@ func (b *planner) collect() error {
 	return nil
 }
 
-// write collects what may be written. A link that a command could have made
-// grants nothing more.
+// write collects what may be written. A link that a command could have made, in
+// whatever may be written, grants nothing more.
 func (b *planner) write() {
-	var linked []string
 	for at, level := range b.p.paths {
 		if real, ok := b.granted[at]; ok && level == write {
-			if real != at {
-				linked = append(linked, at)
-				continue
-			}
-			b.add(at, real, write)
 			b.writable = append(b.writable, real)
 		}
 	}
-	slices.Sort(linked)
-	for _, at := range linked {
-		real := b.granted[at]
-		if crossed(at, b.writable) == "" {
+	kept := b.writable[:0:0]
+	for at, level := range b.p.paths {
+		if real, ok := b.granted[at]; ok && level == write && crossed(at, b.writable) == "" {
+			kept = append(kept, real)
 			b.add(at, real, write)
-			b.writable = append(b.writable, real)
 		}
 	}
+	b.writable = kept
 }
 
 // inWritable tells whether a real path is in a writable directory.
@@ -112,40 +122,37 @@ func (b *planner) inWritable(real string) bool {
 	return slices.ContainsFunc(b.writable, func(w string) bool { return within(w, real) })
 }
 
-// add records a path by its real name, and by the given one where that would
-// otherwise lead nowhere.
-func (b *planner) add(at, real string, how access) {
+// add records a path by its real name. Where nothing else is shown, a link leads
+// there from the name that was given.
+func (b *planner) add(at, real string, how access) error {
 	st, err := os.Stat(real)
 	if err != nil {
-		return
+		return errVanished
 	}
-	s := step{at: real, from: real, how: how, dir: st.IsDir()}
 	if b.real[real].how < how {
-		b.real[real] = s
+		b.real[real] = step{at: real, from: real, how: how, dir: st.IsDir()}
 	}
-	if at != real && !b.p.shown() && how != deny {
-		s.at = at
-		b.real[at] = s
+	if at != real && how != deny {
+		b.links[at] = real
 	}
+	return nil
 }
 
+// narrow takes something away. It fails with errVanished if that is not there,
+// and need not be kept from being made.
 func (b *planner) narrow(at string, how access) error {
 	if link := crossed(at, b.writable); link != "" {
 		return refuse("%s path %s crosses the writable symbolic link %s", how, at, link)
 	}
 	real, err := filepath.EvalSymlinks(at)
 	switch {
-	case err == nil && !b.marks.stands(real):
-		if _, reached := b.granted[at]; reached || how == deny || b.p.shown() || b.inWritable(real) {
-			b.add(at, real, how)
-		}
-	case err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR):
-		// What stands in for a missing path is not there for the next command.
-		if !b.p.skipped[at] {
-			return b.forbid(at)
-		}
-	default:
+	case err == nil && b.marks.stands(real), errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return errVanished // what stands in for a path is not there for the next command
+	case err != nil:
 		return refuse("%s path %s: %s", how, at, err)
+	}
+	if _, reached := b.granted[at]; reached || how == deny || b.p.shown() || b.inWritable(real) {
+		return b.add(at, real, how)
 	}
 	return nil
 }
@@ -154,25 +161,37 @@ func (a access) String() string {
 	return [...]string{"hidden", "read-only", "writable", "denied"}[a]
 }
 
-// crossed returns the first component of a path that is a link which could be
-// exchanged, because it lies in a writable directory.
+// maxLinks is how many links a path may lead through, as for the kernel.
+const maxLinks = 40
+
+// crossed returns a link that a path leads through, at whatever stage, and that
+// could be exchanged, because it lies in a writable directory.
 func crossed(at string, writable []string) string {
-	dir := "/"
-	for name := range strings.SplitSeq(at[1:], "/") {
-		if name == "" {
+	dir, rest := "/", strings.Split(at, "/")
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			dir = filepath.Dir(dir)
 			continue
 		}
 		next := filepath.Join(dir, name)
-		if _, err := os.Readlink(next); err == nil {
-			if slices.ContainsFunc(writable, func(w string) bool { return within(w, dir) }) {
-				return next
-			}
-			// What follows lies where the link leads.
-			if next, err = filepath.EvalSymlinks(next); err != nil {
-				return ""
-			}
+		target, err := os.Readlink(next)
+		if err != nil {
+			dir = next
+			continue
 		}
-		dir = next
+		links++
+		if slices.ContainsFunc(writable, func(w string) bool { return within(w, dir) }) || links > maxLinks {
+			return next
+		}
+		if filepath.IsAbs(target) {
+			dir = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
 	}
 	return ""
 }

@@ -117,7 +117,7 @@ func (p *Policy) add(e proto.SandboxEntry, ctx Context, roots []string) error {
 			return &ForeignPath{"permission path", err}
 		}
 		p.set(native, level)
-		p.skipped[native] = e.Skip
+		p.skip(native, e.Skip)
 	case "glob_pattern":
 		// A pattern that would grant more is left out: what it names stays as it is.
 		switch pattern := absolute(ctx.Cwd, e.Pattern); {
@@ -137,7 +137,7 @@ func (p *Policy) add(e proto.SandboxEntry, ctx Context, roots []string) error {
 		for _, root := range roots {
 			if sub := absolute(root, e.Subpath); within(root, sub) && !path.IsAbs(e.Subpath) {
 				p.set(sub, level)
-				p.skipped[sub] = e.Skip
+				p.skip(sub, e.Skip)
 			}
 		}
 	case "tmpdir":
@@ -151,6 +151,12 @@ func (p *Policy) add(e proto.SandboxEntry, ctx Context, roots []string) error {
 }
 
 func (p *Policy) set(at string, level access) { p.paths[at] = max(p.paths[at], level) }
+
+// skip remembers whether every entry for a path is to be skipped.
+func (p *Policy) skip(at string, skip bool) {
+	before, named := p.skipped[at]
+	p.skipped[at] = skip && (before || !named)
+}
 
 // narrows tells whether anything is taken away from the right to write all.
 func (p *Policy) narrows() bool {

@@ -1,7 +1,11 @@
 package confine
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +15,7 @@ import (
 // calling thread, which must be its own.
 type view struct {
 	policy *Policy
-	steps  []step
+	plan
 	clones []int // of each step, taken before anything is covered
 	blanks int   // file system with what stands in for hidden things
 	// devices says that /dev and /proc are the command's own, to be kept as they
@@ -69,6 +73,11 @@ func (v *view) build() (err error) {
 	for i, s := range v.steps {
 		if err == nil {
 			err = v.mount(i, s)
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(v.links)) {
+		if err == nil && v.root != unix.AT_FDCWD {
+			err = v.link(at, v.links[at])
 		}
 	}
 	if err == nil && v.root != unix.AT_FDCWD {
@@ -195,11 +204,57 @@ func (v *view) look(at string) (int, error) {
 	return fd, nil
 }
 
-// point makes a place to mount on, where the tree has none yet.
+// point makes a place to mount on, if it belongs to the new tree itself.
 func (v *view) point(s step) error {
 	if fd, err := v.look(s.at); err == nil {
 		_ = unix.Close(fd)
 		return nil
 	}
-	return makePoint(v.root, s.at, s.dir)
+	dir, err := descend(v.root, path.Dir(s.at))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	return makePoint(dir, path.Base(s.at), s.dir)
+}
+
+// link makes a link in the new tree, where there is not something already.
+func (v *view) link(at, to string) error {
+	dir, err := descend(v.root, path.Dir(at))
+	if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+		return nil // it is part of what is shown
+	} else if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	if err := unix.Symlinkat(to, dir, path.Base(at)); err != nil && err != unix.EEXIST {
+		return fmt.Errorf("link %s: %w", at, err)
+	}
+	return nil
+}
+
+// descend makes the directories of a path below an open one, without leaving its
+// file system or following links, and opens the last.
+func descend(root int, at string) (int, error) {
+	dir, err := unix.FcntlInt(uintptr(root), unix.F_DUPFD_CLOEXEC, 0)
+	for name := range strings.SplitSeq(at, "/") {
+		if name == "" || err != nil {
+			continue
+		}
+		if err = unix.Mkdirat(dir, name, 0o755); err == nil || err == unix.EEXIST {
+			var next int
+			next, err = unix.Openat2(dir, name, &unix.OpenHow{
+				Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+				Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV | unix.RESOLVE_BENEATH,
+			})
+			_ = unix.Close(dir)
+			dir = next
+		} else {
+			_ = unix.Close(dir)
+		}
+	}
+	if err != nil {
+		return -1, fmt.Errorf("make %s: %w", at, err)
+	}
+	return dir, nil
 }
