@@ -63,7 +63,9 @@ type planner struct {
 // collect finds what the entries name. Writable directories come first, since
 // what is narrowed inside them must not be reached through a link.
 func (b *planner) collect() error {
-	b.write()
+	if err := b.write(); err != nil {
+		return err
+	}
 	narrowed := map[string]access{}
 	for at, level := range b.p.paths {
 		if level == read || level == deny {
@@ -101,7 +103,7 @@ func (b *planner) collect() error {
 
 // write collects what may be written. A link that a command could have made, in
 // whatever may be written, grants nothing more.
-func (b *planner) write() {
+func (b *planner) write() error {
 	for at, level := range b.p.paths {
 		if real, ok := b.granted[at]; ok && level == write {
 			b.writable = append(b.writable, real)
@@ -111,10 +113,13 @@ func (b *planner) write() {
 	for at, level := range b.p.paths {
 		if real, ok := b.granted[at]; ok && level == write && crossed(at, b.writable) == "" {
 			kept = append(kept, real)
-			b.add(at, real, write)
+			if err := b.add(at, real, write); err != nil {
+				return err
+			}
 		}
 	}
 	b.writable = kept
+	return nil
 }
 
 // inWritable tells whether a real path is in a writable directory.
