@@ -67,7 +67,8 @@ func (ms *markers) stands(path string) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	m := ms.held[path]
-	return m != nil && m.there()
+	var st unix.Stat_t
+	return m != nil && unix.Lstat(path, &st) == nil && m.inode == [2]uint64{st.Dev, st.Ino}
 }
 
 // release gives back what hold returned.

@@ -23,7 +23,7 @@ func (p *Policy) plan(marks *markers, user User) (plan, []*marker, error) {
 	if p.refused != nil {
 		return plan{}, nil, p.refused
 	}
-	b := planner{p: p, marks: marks, user: user, real: map[string]step{}, granted: map[string]string{}, links: map[string]string{}}
+	b := planner{p: p, marks: marks, user: user, real: map[string]step{}, granted: map[string]string{}, links: map[string]string{}, may: map[string]bool{}}
 	if err := user.Assume(); err != nil {
 		return plan{}, nil, err
 	}
@@ -58,6 +58,7 @@ type planner struct {
 	writable []string          // real paths
 	real     map[string]step   // by at
 	links    map[string]string // to real paths, by the names that were granted
+	may      map[string]bool   // whether the user can make something in a directory
 }
 
 // collect finds what the entries name. Writable directories come first, since

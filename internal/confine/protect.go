@@ -51,8 +51,8 @@ func (b *planner) protect(root string) error {
 		if b.p.paths[at] == write || b.real[at].how != hidden {
 			continue // an entry says otherwise, or has been seen to
 		}
-		if link := crossed(at, b.writable); link != "" {
-			return refuse("read-only path %s crosses the writable symbolic link %s", at, link)
+		if _, err := os.Readlink(at); err == nil { // the way there has no link
+			return refuse("read-only path %s crosses the writable symbolic link %s", at, at)
 		}
 		if err := b.protectOne(at, root != "/"); err != nil {
 			return err
@@ -143,7 +143,15 @@ func (b *planner) hold(at string, dir bool) (bool, error) {
 // mayMake tells whether the user can make something in a directory: now, or once
 // its mode is changed, which is the owner's to do. Nothing is made, or given to
 // the user, where that is not so: the path is the profile's or a file's word.
-func (b *planner) mayMake(dir string) (bool, error) {
+func (b *planner) mayMake(dir string) (may bool, err error) {
+	if may, known := b.may[dir]; known {
+		return may, nil
+	}
+	defer func() {
+		if err == nil {
+			b.may[dir] = may
+		}
+	}()
 	fd, err := look(dir)
 	if err != nil {
 		return false, errVanished
