@@ -12,15 +12,15 @@ import (
 // does not allow confinement. Nothing was run.
 var ErrUnavailable = errors.New("confinement is not available here")
 
-// Confiner confines commands and file work. It keeps a cell ready once the first
-// has been needed.
+// Confiner confines commands and file work. It keeps cells ready once the first has
+// been needed.
 type Confiner struct {
 	procs processes
 	marks markers
 
 	mu     sync.Mutex // guards all below; not held while a cell is made
-	spare  *cell
-	making sync.WaitGroup // whoever makes the spare cell
+	spare  []*cell
+	making sync.WaitGroup // whoever makes spare cells
 	busy   bool           // somebody does
 	closed bool
 	active sync.WaitGroup // confinements that have not ended
@@ -101,7 +101,7 @@ func (c *Confiner) tryStart(job Job, start func() error) (*Confinement, error) {
 	err := <-done
 	if held.cell != nil {
 		// Not earlier, as it would be in this command's way.
-		c.prepare()
+		c.prepare(1)
 	}
 	if err != nil {
 		held.End()
@@ -120,6 +120,7 @@ func (h *Confinement) End() {
 		return
 	}
 	if h.cell != nil {
+		h.c.prepare(spares)
 		h.cell.end(h.c.procs)
 		h.cell = nil
 	}

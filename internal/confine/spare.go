@@ -10,40 +10,47 @@ import (
 // killed to be gone, so that what stood in for their missing paths is too.
 const closePatience = 3 * time.Second
 
+// spares is how many cells are kept ready. With two, the next is made when a
+// command has ended, in nobody's way, and the one that follows at once has its own.
+const spares = 2
+
 // take returns a cell, made just now if none is ready.
 func (c *Confiner) take() (*cell, error) {
 	c.mu.Lock()
-	ready := c.spare
-	c.spare = nil
-	c.mu.Unlock()
-	if ready != nil {
+	if last := len(c.spare) - 1; last >= 0 {
+		defer c.mu.Unlock()
+		ready := c.spare[last]
+		c.spare = c.spare[:last]
 		return ready, nil
 	}
+	c.mu.Unlock()
 	return newCell(c.procs)
 }
 
-// prepare has the next cell made, in the background.
-func (c *Confiner) prepare() {
+// prepare has cells made in the background, until a number of them is ready.
+func (c *Confiner) prepare(ready int) {
 	c.mu.Lock()
-	refill := c.spare == nil && !c.busy && !c.closed
-	if refill {
+	defer c.mu.Unlock()
+	if len(c.spare) < ready && !c.busy && !c.closed {
 		c.busy = true
-		c.making.Go(c.refill)
+		c.making.Go(func() { c.refill(ready) })
 	}
-	c.mu.Unlock()
 }
 
-func (c *Confiner) refill() {
-	made, err := newCell(c.procs)
-	c.mu.Lock()
-	c.busy = false
-	keep := err == nil && !c.closed
-	if keep {
-		c.spare = made
-	}
-	c.mu.Unlock()
-	if err == nil && !keep {
-		made.end(c.procs)
+func (c *Confiner) refill(ready int) {
+	for keep := true; keep; {
+		made, err := newCell(c.procs)
+		c.mu.Lock()
+		kept := err == nil && !c.closed
+		if kept {
+			c.spare = append(c.spare, made)
+		}
+		keep = kept && len(c.spare) < ready
+		c.busy = keep
+		c.mu.Unlock()
+		if err == nil && !kept {
+			made.end(c.procs)
+		}
 	}
 }
 
@@ -51,7 +58,7 @@ func (c *Confiner) refill() {
 // anything is done that could see it. It costs nothing if there is nothing.
 func (c *Confiner) Sweep() { c.marks.sweep() }
 
-// Close gives up the cell that is kept ready, and all that is made ahead. What is
+// Close gives up the cells that are kept ready, and all that is made ahead. What is
 // confined after it has to wait for its own.
 func (c *Confiner) Close() {
 	c.mu.Lock()
@@ -69,8 +76,8 @@ func (c *Confiner) Close() {
 	case <-gone:
 	case <-time.After(closePatience):
 	}
-	if spare != nil {
-		spare.end(c.procs)
+	for _, s := range spare {
+		s.end(c.procs)
 	}
 	c.marks.sweep()
 }

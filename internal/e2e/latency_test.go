@@ -19,7 +19,8 @@ import (
 // with a bare fork+exec. All take turns inside one loop, so that what else the
 // machine does hits them alike. Reported are medians, and ratios to bare. A NAME
 // that ends in +read-only or +workspace-write runs the command under that
-// profile, with /tmp/bench for a workspace.
+// profile, with /tmp/bench for a workspace. EXEC_SERVER_BENCH_PAUSE is a pause
+// before each turn, as a model makes between its commands; none by default.
 func BenchmarkTrue(b *testing.B) {
 	targets := strings.Fields(os.Getenv("EXEC_SERVER_BENCH"))
 	if len(targets) == 0 {
@@ -39,14 +40,15 @@ func BenchmarkTrue(b *testing.B) {
 		turns = append(turns, r.true)
 	}
 	times := make([][]time.Duration, len(turns))
-	for i := range 20 {
+	for range 20 {
 		for _, turn := range turns {
 			turn()
 		}
-		_ = i
 	}
+	pause, _ := time.ParseDuration(os.Getenv("EXEC_SERVER_BENCH_PAUSE"))
 	for b.Loop() {
 		for i, turn := range turns {
+			time.Sleep(pause)
 			times[i] = append(times[i], turn())
 		}
 	}
