@@ -44,9 +44,6 @@ func (l *Link) connect(ctx context.Context, reg registry.Registration) (held tim
 	return max(time.Since(start), 1), fmt.Errorf("the socket to the rendezvous ended: %w", err)
 }
 
-// dialTimeout bounds a socket's way from the first packet to the upgrade.
-const dialTimeout = 10 * time.Second
-
 func (l *Link) dial(ctx context.Context, reg registry.Registration) (*socket.Socket, error) {
 	header, limit := http.Header{}, int64(relay.MaxMessage)
 	if l.opts.Transport == Direct {
@@ -59,8 +56,6 @@ func (l *Link) dial(ctx context.Context, reg registry.Registration) (*socket.Soc
 		_, _ = rand.Read(id[:]) // never fails
 		header.Set("X-Request-Id", "req_"+hex.EncodeToString(id[:]))
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
 	s, err := l.opts.Dial(ctx, reg.URL, header, limit)
 	if refused, ok := errors.AsType[*socket.RefusedError](err); ok {
 		if why := knownReason(refused.Header.Get("X-Codex-Rendezvous-Rejection-Reason")); why != "" {

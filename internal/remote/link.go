@@ -180,13 +180,14 @@ func (l *Link) register(ctx context.Context, why error) (reg registry.Registrati
 	}
 }
 
-// passing tells whether what kept a registration from being made may go by itself.
-// What is neither refused nor understood does not.
+// passing tells whether what kept a registration from being made may go by itself:
+// the network, a registry that is not well. An answer that cannot be used, and a
+// credential that is not there, are somebody's to mend.
 func passing(err error) bool {
 	if asked, ok := errors.AsType[*registry.Error](err); ok {
 		return asked.Status == http.StatusRequestTimeout || asked.Status == http.StatusTooManyRequests || asked.Status >= 500
 	}
-	return errors.Is(err, registry.ErrUnreachable)
+	return !errors.Is(err, registry.ErrAnswer) && !errors.Is(err, credential.ErrUnavailable)
 }
 
 // sleep waits, until ctx ends, which is an error, or early when changed is closed.

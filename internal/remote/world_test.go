@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -217,4 +216,4 @@ func (p *pipes) Close() error {
 }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-var errGone = errors.Join(registry.ErrUnreachable, io.EOF)
+var errGone = io.ErrUnexpectedEOF
