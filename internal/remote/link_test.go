@@ -219,20 +219,16 @@ func TestDirectSockets(t *testing.T) {
 		inWorld(t, Direct, func(w *world, _ *Options) {
 			w.upgrade = func(n int) int { return []int{0, 429, 408, 409, 500, 0, 0, 0}[min(n, 8)-1] }
 			w.socket = func(n int, ws *websocket.Conn) {
-				for { // the harness's side of an echo
-					_ = ws.Write(context.Background(), websocket.MessageText, []byte("hello"))
-					kind, text, err := ws.Read(context.Background())
-					if err != nil || kind != websocket.MessageText || string(text) != "hello" {
-						t.Errorf("got %q, %v", text, err)
-					}
-					if s := w.link.Status(); s.Streams != 1 || s.State != Connected {
-						t.Errorf("the status is %+v", s)
-					}
-					if n < 8 {
-						return
-					}
+				_ = ws.Write(context.Background(), websocket.MessageText, []byte("hello"))
+				kind, text, err := ws.Read(context.Background())
+				if err != nil || kind != websocket.MessageText || string(text) != "hello" {
+					t.Errorf("got %q, %v", text, err)
+				}
+				if s := w.link.Status(); s.Streams != 1 || s.State != Connected {
+					t.Errorf("the status is %+v", s)
+				}
+				if n >= 8 {
 					<-w.over
-					return
 				}
 			}
 		}, func(w *world) {
