@@ -124,7 +124,16 @@ type replay struct {
 	h http.Header
 }
 
-func (c *replay) Read(p []byte) (int, error)      { return c.r.Read(p) }
+// Read implements net.Conn. The library takes io.EOF within a payload for the end
+// of the message, which wireConn tells apart.
+func (c *replay) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
 func (c *replay) Write(p []byte) (int, error)     { return len(p), nil }
 func (c *replay) SetDeadline(time.Time) error     { return nil }
 func (c *replay) SetReadDeadline(time.Time) error { return nil }
