@@ -61,8 +61,10 @@ type nameParams struct {
 // What answers the requests.
 var (
 	addEnvironment    = answered(func(ctx context.Context, b Backend, p AddEnvironment) (Added, error) { return b.AddEnvironment(ctx, p) })
-	removeEnvironment = answered(func(ctx context.Context, b Backend, p nameParams) (Removed, error) { return b.RemoveEnvironment(ctx, p.Name) })
-	listEnvironments  = answered(func(ctx context.Context, b Backend, _ struct{}) ([]Environment, error) { return b.Environments(ctx) })
+	removeEnvironment = answered(func(ctx context.Context, b Backend, p nameParams) (Removed, error) {
+		return b.RemoveEnvironment(ctx, p.Name)
+	})
+	listEnvironments = answered(func(ctx context.Context, b Backend, _ struct{}) ([]Environment, error) { return b.Environments(ctx) })
 )
 
 // Add adds an environment to the daemon at that socket.
