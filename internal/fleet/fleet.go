@@ -140,6 +140,7 @@ func (f *Fleet) insert(e Entry, strict bool) (*Member, error) {
 		}
 	}
 	m := f.newMember(e, settings, err)
+	m.strict = strict
 	f.members[e.Name] = m
 	go m.run()
 	return m, nil
