@@ -33,6 +33,7 @@ type Conn struct {
 	waiting map[uint32][]byte
 	in      []byte // plaintext; in[r:] is unread
 	r       int
+	missing int // bytes of the message that the last record left unfinished
 }
 
 // Record seals a plaintext as the next record, and does not send it.
@@ -136,9 +137,24 @@ func (c *Conn) more() error {
 		if c.in, err = c.channel.Open(c.in, record); err != nil {
 			return err
 		}
-		if len(c.in)-before > MaxRecord {
-			return fmt.Errorf("remotetest: the executor sends a record of %d bytes", len(c.in)-before)
+		if err := c.check(c.in[before:]); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// check holds the executor to what it does: records are not too large, and each
+// message begins one.
+func (c *Conn) check(text []byte) error {
+	if len(text) > MaxRecord {
+		return fmt.Errorf("remotetest: the executor sends a record of %d bytes", len(text))
+	}
+	if c.missing == 0 && len(text) >= 4 {
+		c.missing = 4 + int(binary.BigEndian.Uint32(text))
+	}
+	if c.missing -= len(text); c.missing < 0 {
+		return errors.New("remotetest: a message does not begin a record")
 	}
 	return nil
 }
