@@ -42,12 +42,13 @@ var errFrame = errors.New("relay: not a frame")
 
 // Append appends the encoded frame to dst.
 func (f *Frame) Append(dst []byte) []byte {
+	if f.Kind == Data {
+		return append(appendDataHeader(dst, f.StreamID, f.Seq, len(f.Payload)), f.Payload...)
+	}
 	dst = appendUint(dst, 1, version)
 	dst = appendBytes(dst, 2, f.StreamID)
 	size := 0
 	switch f.Kind {
-	case Data:
-		size = sizeUint(f.Seq) + sizeUint(1) + sizeBytes(4, len(f.Payload))
 	case Handshake:
 		size = sizeBytes(1, len(f.Payload))
 	case Reset:
@@ -56,16 +57,25 @@ func (f *Frame) Append(dst []byte) []byte {
 	dst = protowire.AppendTag(dst, protowire.Number(f.Kind), protowire.BytesType)
 	dst = protowire.AppendVarint(dst, uint64(size))
 	switch f.Kind {
-	case Data:
-		dst = appendUint(dst, 1, f.Seq)
-		dst = appendUint(dst, 3, 1) // segments; the index, 0, is left out
-		dst = appendBytes(dst, 4, f.Payload)
 	case Handshake:
 		dst = appendBytes(dst, 1, f.Payload)
 	case Reset:
 		dst = appendBytes(dst, 1, f.Reason)
 	}
 	return dst
+}
+
+// appendDataHeader appends all of a data frame that comes before its payload of
+// size bytes.
+func appendDataHeader(dst []byte, id string, seq uint32, size int) []byte {
+	dst = appendUint(dst, 1, version)
+	dst = appendBytes(dst, 2, id)
+	dst = protowire.AppendTag(dst, protowire.Number(Data), protowire.BytesType)
+	dst = protowire.AppendVarint(dst, uint64(sizeUint(seq)+sizeUint(1)+sizeBytes(4, size)))
+	dst = appendUint(dst, 1, seq)
+	dst = appendUint(dst, 3, 1) // segments; the index, 0, is left out
+	dst = protowire.AppendTag(dst, 4, protowire.BytesType)
+	return protowire.AppendVarint(dst, uint64(size))
 }
 
 // Fields that have their default value are left out, in size and in fact.

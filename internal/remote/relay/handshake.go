@@ -1,0 +1,127 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"unicode/utf8"
+
+	"github.com/exec-server/exec-server/internal/remote/noise"
+)
+
+// maxAuthorization bounds what a harness brings from the registry, in bytes.
+const maxAuthorization = 4096
+
+// rejection is the payload of the second message that says that the executor's
+// credential was rejected.
+const rejection = "codex-registry-authentication-rejected/v1"
+
+var errAuthorization = errors.New("the harness brings no authorization that could be one")
+
+// handshake begins a stream: it reads the first message, and asks the registry
+// beside the reading.
+func (m *mux) handshake(f Frame) {
+	m.mu.Lock()
+	looked := !m.guard.pausing() && m.admit(f.StreamID)
+	m.mu.Unlock()
+	if !looked {
+		m.sendReset(f.StreamID)
+		return
+	}
+	prologue := noise.Prologue(m.opts.EnvironmentID, m.opts.RegistrationID, f.StreamID)
+	r, err := noise.ReadInitiation(m.opts.Key, prologue, f.Payload)
+	if err == nil && (len(r.Payload) > maxAuthorization || !utf8.Valid(r.Payload)) {
+		err = errAuthorization
+	}
+	if err != nil {
+		m.opts.Log.Warn().Str("stream", brief(f.StreamID)).Err(err).Msg("stream refused")
+		m.mu.Lock()
+		m.guard.failed()
+		m.mu.Unlock()
+		m.sendReset(f.StreamID)
+		return
+	}
+	e := &entry{}
+	var ctx context.Context
+	ctx, e.cancel = context.WithCancel(m.ctx)
+	m.mu.Lock()
+	m.streams[f.StreamID] = e
+	m.asking++
+	m.mu.Unlock()
+	m.work.Go(func() {
+		defer e.cancel()
+		m.validate(ctx, f.StreamID, e, r)
+	})
+}
+
+// admit tells whether a handshake for that id may be looked at. m.mu is held.
+func (m *mux) admit(id string) bool {
+	e := m.streams[id]
+	switch {
+	case e == nil:
+		return m.open < maxStreams && m.asking < maxValidations
+	case e.stream == nil: // a second one is nobody's
+		m.forget(id, e)
+		m.guard.failed()
+	}
+	return false
+}
+
+// validate asks the registry and answers the handshake.
+func (m *mux) validate(ctx context.Context, id string, e *entry, r *noise.Responder) {
+	err := m.opts.Validate(ctx, id, r.Peer, string(r.Payload))
+	var answer []byte
+	var s *stream
+	payload := ""
+	if errors.Is(err, ErrRejected) {
+		payload = rejection
+	}
+	if err == nil || payload != "" {
+		var c *noise.Channel
+		var failed error
+		if answer, c, failed = r.Answer([]byte(payload)); failed != nil {
+			err, payload = failed, ""
+		} else if err == nil {
+			s = newStream(m, id, c)
+		}
+	}
+	m.mu.Lock()
+	m.asking--
+	current := m.streams[id] == e // it may have been dropped meanwhile
+	full := current && s != nil && m.open >= maxStreams
+	if current {
+		if s == nil || full {
+			delete(m.streams, id)
+		} else {
+			m.streams[id] = &entry{stream: s}
+			m.open++
+			m.count()
+		}
+		if err != nil {
+			m.guard.failed()
+		}
+	}
+	m.mu.Unlock()
+	switch {
+	case !current:
+	case err != nil && payload == "" || full:
+		m.opts.Log.Warn().Str("stream", brief(id)).Err(err).Msg("stream refused")
+		m.sendReset(id)
+	case err != nil:
+		m.opts.Log.Warn().Str("stream", brief(id)).Err(err).Msg("stream refused")
+		m.sender.answer(message(Frame{Kind: Handshake, StreamID: id, Payload: answer}))
+	default:
+		m.opts.Log.Debug().Str("stream", brief(id)).Msg("stream opened")
+		m.start(s, answer)
+	}
+}
+
+// start answers the handshake, in the stream's own lane so that nothing overtakes
+// it, and serves the stream.
+func (m *mux) start(s *stream, answer []byte) {
+	if m.sender.send(s.lane, message(Frame{Kind: Handshake, StreamID: s.id, Payload: answer})) != nil {
+		return
+	}
+	m.opts.Serve(m.ctx, s)
+	m.finish(s)
+	s.discard()
+}

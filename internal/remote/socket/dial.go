@@ -1,0 +1,141 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// Socket is a WebSocket. One goroutine may read while any number write.
+type Socket struct {
+	ws     *websocket.Conn
+	wire   *wire
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	in     []byte
+
+	unanswered atomic.Int64 // when the oldest unanswered ping was sent, in Unix ns; 0 for none
+}
+
+// RefusedError says that the server did not upgrade the connection.
+type RefusedError struct {
+	Status int
+	Header http.Header
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the upgrade to a WebSocket was refused (%d %s)", e.Status, http.StatusText(e.Status))
+}
+
+// Dial connects. Messages of more than limit bytes end the socket. An error that
+// holds a *RefusedError came from the server.
+func Dial(ctx context.Context, c *http.Client, url string, header http.Header, limit int64) (*Socket, error) {
+	s := &Socket{}
+	header = header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	header["User-Agent"] = nil // the protocol has none
+	hooked := *c
+	hooked.Transport = hook{c.Transport, &s.wire}
+	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+		HTTPClient: &hooked, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
+		OnPongReceived: func(context.Context, []byte) { s.unanswered.Store(0) },
+	})
+	if err != nil {
+		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+			return nil, &RefusedError{resp.StatusCode, resp.Header}
+		}
+		return nil, plain(err)
+	}
+	if s.wire == nil {
+		_ = ws.CloseNow()
+		return nil, errors.New("the HTTP client gave no connection to write to")
+	}
+	ws.SetReadLimit(limit)
+	s.ws = ws
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// plain is the innermost error that says something: the libraries' own words
+// quote the URL, whose query may hold a signature.
+func plain(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}
+
+// hook gets hold of the connection under an upgraded response.
+type hook struct {
+	next http.RoundTripper
+	wire **wire
+}
+
+func (h hook) RoundTrip(r *http.Request) (*http.Response, error) {
+	next := h.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	resp, err := next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if rwc, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		*h.wire = &wire{ReadWriteCloser: rwc}
+		resp.Body = *h.wire
+	}
+	return resp, nil
+}
+
+// wire is a connection whose every write is whole: the library with its pongs and
+// we with our frames write whole WebSocket frames.
+type wire struct {
+	io.ReadWriteCloser
+	mu sync.Mutex // makes writes whole; a peer's slowness holds up only itself
+}
+
+const closeFrame = 0x88
+
+// Write implements io.Writer. Close frames of the library are swallowed: the
+// protocol ends connections by ending TCP.
+func (w *wire) Write(p []byte) (int, error) {
+	if len(p) > 0 && p[0] == closeFrame {
+		return len(p), nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ReadWriteCloser.Write(p)
+}
+
+// WriteStall is how long the peer may keep a write waiting.
+const WriteStall = 60 * time.Second
+
+// Write sends whole frames (AppendFrame). A peer that does not read for WriteStall
+// loses the connection.
+func (s *Socket) Write(frames []byte) error {
+	stalled := time.AfterFunc(WriteStall, func() { _ = s.Close() })
+	defer stalled.Stop()
+	_, err := s.wire.Write(frames)
+	return err
+}
+
+// Close ends the connection without a word. It may be called at any time,
+// repeatedly.
+func (s *Socket) Close() error {
+	s.cancel()
+	err := s.wire.ReadWriteCloser.Close()
+	_ = s.ws.CloseNow() // not earlier: it would wait for a write that does not end
+	return err
+}

@@ -1,0 +1,40 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// The reference pings that often, and waits that long for the answer to a ping.
+const (
+	PingEvery   = 30 * time.Second
+	PongTimeout = 60 * time.Second
+)
+
+// ErrSilent says that a ping was not answered.
+var ErrSilent = errors.New("no answer to pings within 60 s")
+
+// Keepalive pings until ctx ends, or the connection does. It ends a connection on
+// which a ping is not answered, and returns ErrSilent then.
+func (s *Socket) Keepalive(ctx context.Context) error {
+	t := time.NewTicker(PingEvery)
+	defer t.Stop()
+	frame := AppendFrame(nil, ping, nil)
+	for {
+		select {
+		case now := <-t.C:
+			if since := s.unanswered.Load(); since != 0 && now.Sub(time.Unix(0, since)) >= PongTimeout {
+				_ = s.Close()
+				return ErrSilent
+			}
+			s.unanswered.CompareAndSwap(0, now.UnixNano())
+			// A write may wait for the peer, and the next look must not.
+			go func() { _ = s.Write(frame) }()
+		case <-ctx.Done():
+			return nil
+		case <-s.ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package socket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// serve runs a WebSocket server, over pipes, so that it has the bubble's clock.
+func serve(t *testing.T, h http.HandlerFunc) *http.Client {
+	t.Helper()
+	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{Handler: h} //nolint:gosec // the test is its only client
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(l) }()
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		l.conns <- theirs
+		return ours, nil
+	}}
+	t.Cleanup(func() { transport.CloseIdleConnections(); _ = server.Close(); <-done })
+	return &http.Client{Transport: transport}
+}
+
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	select {
+	case <-p.closed:
+	default:
+		close(p.closed)
+	}
+	return nil
+}
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func accept(t *testing.T, w http.ResponseWriter, r *http.Request, o *websocket.AcceptOptions) *websocket.Conn {
+	ws, err := websocket.Accept(w, r, o)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	ws.SetReadLimit(-1)
+	return ws
+}
+
+func TestMessagesBothWays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if ua, ok := r.Header["User-Agent"]; ok || r.Header.Get("X-A") != "b" || r.URL.RawQuery != "q=1" {
+				t.Errorf("asked with user agent %q, %v", ua, r.Header)
+			}
+			ws := accept(t, w, r, nil)
+			for {
+				kind, text, err := ws.Read(r.Context())
+				if err != nil {
+					return
+				}
+				_ = ws.Write(r.Context(), kind, text)
+			}
+		})
+		s, err := Dial(t.Context(), client, "ws://x/?q=1", http.Header{"X-A": {"b"}}, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for _, size := range []int{0, 1, 125, 126, 33, 65535, 65536, 1 << 20} {
+			want := bytes.Repeat([]byte("abcdefg"), size/7+1)[:size]
+			sent := make(chan error, 1)
+			go func() { sent <- s.Write(AppendFrame(AppendFrame(nil, Binary, want), Text, []byte("é"))) }()
+			got, binary, err := s.Read()
+			if err != nil || !binary || !bytes.Equal(got, want) {
+				t.Fatalf("%d bytes come back as %d, binary %v, %v", size, len(got), binary, err)
+			}
+			if got, binary, err := s.Read(); err != nil || binary || string(got) != "é" {
+				t.Errorf("a text comes back as %q, %v, %v", got, binary, err)
+			}
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestTheLimitOfMessages(t *testing.T) {
+	for size, ok := range map[int]bool{1000: true, 1001: false} {
+		synctest.Test(t, func(t *testing.T) {
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				ws := accept(t, w, r, nil)
+				_ = ws.Write(r.Context(), websocket.MessageBinary, make([]byte, size))
+				_, _, _ = ws.Read(r.Context())
+			})
+			s, err := Dial(t.Context(), client, "ws://x/", nil, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if got, _, err := s.Read(); (err == nil) != ok || ok && len(got) != size {
+				t.Errorf("%d bytes: %d, %v", size, len(got), err)
+			}
+		})
+	}
+}
+
+func TestARefusedUpgrade(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Why", "because")
+		w.WriteHeader(http.StatusConflict)
+	}))
+	defer server.Close()
+	_, err := Dial(t.Context(), server.Client(), "ws"+strings.TrimPrefix(server.URL, "http")+"/?sig=secret", nil, 1)
+	refused, ok := errors.AsType[*RefusedError](err)
+	if !ok || refused.Status != http.StatusConflict || refused.Header.Get("X-Why") != "because" {
+		t.Errorf("got %v", err)
+	}
+	url := "ws" + strings.TrimPrefix(server.URL, "http") + "/?sig=secret"
+	server.Close()
+	if _, err := Dial(t.Context(), http.DefaultClient, url, nil, 1); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+func TestPings(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			var pings []string
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				ws := accept(t, w, r, &websocket.AcceptOptions{OnPingReceived: func(_ context.Context, payload []byte) bool {
+					pings = append(pings, time.Since(start).String()+string(payload))
+					return answers
+				}})
+				_, _, _ = ws.Read(r.Context())
+			})
+			s, err := Dial(t.Context(), client, "ws://x/", nil, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { _, _, _ = s.Read() }()
+			ctx, cancel := context.WithTimeout(t.Context(), 110*time.Second)
+			defer cancel()
+			err = s.Keepalive(ctx)
+			took := time.Since(start)
+			_ = s.Close()
+			synctest.Wait()
+			got := strings.Join(pings, " ")
+			if answers && (err != nil || got != "30s 1m0s 1m30s") {
+				t.Errorf("with answers: %v, pings %s", err, got)
+			}
+			if !answers && (!errors.Is(err, ErrSilent) || took != 90*time.Second || got != "30s 1m0s") {
+				t.Errorf("without: %v after %s, pings %s", err, took, got)
+			}
+		})
+	}
+}
+
+func TestAPeerThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan struct{})
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			ws := accept(t, w, r, nil)
+			<-over
+			_ = ws.CloseNow()
+		})
+		defer close(over)
+		s, err := Dial(t.Context(), client, "ws://x/", nil, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := s.Write(AppendFrame(nil, Binary, make([]byte, 1<<20))); err == nil || time.Since(start) != WriteStall {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+		_ = s.Close()
+	})
+}
+
+func BenchmarkHide(b *testing.B) {
+	p := make([]byte, 60<<10)
+	b.SetBytes(int64(len(p)))
+	for b.Loop() {
+		Key{1, 2, 3, 4}.Hide(p)
+	}
+}
