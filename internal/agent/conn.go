@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -88,6 +89,10 @@ type operation struct {
 // message needed none; what can be answered at once is answered.
 func (c *conn) receive(f proto.Frame) *request {
 	m, err := proto.ParseMessage(f.Body())
+	if err != nil && c.hello.Relayed && !errors.Is(err, proto.ErrShape) {
+		c.end()
+		return nil
+	}
 	if err != nil {
 		c.out.answer(proto.ErrorFrame(proto.Value{}, proto.Invalid("failed to parse %s: %s", c.parsePrefix(), err)))
 		return nil
@@ -146,7 +151,34 @@ func (c *conn) allowed(family string) error {
 }
 
 func (c *conn) fail(id proto.Value, err error) {
-	c.out.answer(proto.ErrorFrame(id, proto.WireError(err)))
+	f := proto.ErrorFrame(id, proto.WireError(err))
+	if c.hello.Relayed && len(f) > proto.HeaderSize+proto.MaxRequest { // the id alone is as long
+		c.end()
+		return
+	}
+	c.out.answer(f)
+}
+
+// answer makes the answer to a request, or says why it is too large for the
+// connection. Where the size is known beforehand, a large one is not made.
+func (c *conn) answer(id proto.Value, result proto.Result) (proto.Frame, error) {
+	if !c.hello.Relayed {
+		return proto.ResultFrame(id, result), nil
+	}
+	if s, ok := result.(proto.Sizer); ok {
+		if size := s.SizeJSON(); size > proto.MaxRequest+proto.MaxRequest/2 { // it says up to a third too much
+			return nil, tooLarge(size)
+		}
+	}
+	f := proto.ResultFrame(id, result)
+	if size := len(f.Body()); size > proto.MaxRequest {
+		return nil, tooLarge(size)
+	}
+	return f, nil
+}
+
+func tooLarge(size int) error {
+	return proto.Errorf(proto.CodeInternal, "the answer would have about %d bytes, and messages of at most %d can be relayed", size, proto.MaxRequest)
 }
 
 // followed is a result that starts something once it has been sent.
@@ -159,7 +191,11 @@ func (r *request) run() {
 		r.c.fail(r.id, err)
 		return
 	}
-	r.c.out.answer(proto.ResultFrame(r.id, result))
+	if f, err := r.c.answer(r.id, result); err != nil {
+		r.c.fail(r.id, err)
+	} else {
+		r.c.out.answer(f)
+	}
 	if f, ok := result.(followed); ok {
 		f.afterAnswer()
 	}

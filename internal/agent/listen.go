@@ -78,6 +78,8 @@ func (s *Server) serveSocket(fd int) {
 		hello, err = proto.ParseHello(f.Body())
 		switch {
 		case err != nil:
+		case hello.Count:
+			err = c.WriteFrames(s.Counts().Frame())
 		case hello.Farewell:
 			s.Close()
 			process.Confiner().Close()

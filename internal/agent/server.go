@@ -84,6 +84,13 @@ func (s *Server) Serve(pc proto.Conn, hello proto.Hello) error {
 	return <-done
 }
 
+// Counts tells how many sessions and processes there are.
+func (s *Server) Counts() proto.Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return proto.Counts{Sessions: len(s.sessions), Processes: int(s.running.Load())}
+}
+
 // Close ends all sessions and kills their processes.
 func (s *Server) Close() {
 	s.mu.Lock()

@@ -89,6 +89,8 @@ type box struct {
 
 func (b *box) Spec() runtime.Spec { return b.spec }
 
+func (b *box) Counts(context.Context) (proto.Counts, error) { return b.server.Counts(), nil }
+
 func (b *box) Done() <-chan struct{} { return b.done }
 
 func (b *box) Serve(_ context.Context, c proto.Conn, hello proto.Hello) error {

@@ -22,6 +22,13 @@ type Hello struct {
 	// Extensions allows the methods that the reference does not have:
 	// process/resize and process/closeStdin.
 	Extensions bool
+	// Relayed says that the messages come through a relay. There, one that is no
+	// JSON object ends the connection without a word, and an answer that is larger
+	// than MaxRequest fails its request.
+	Relayed bool
+	// Count says that this is no harness: the agent answers with one frame, its
+	// Counts, and closes the connection.
+	Count bool
 	// Farewell says that this is no harness, and that the agent's time has come:
 	// it ends all sessions, clears up, and closes the connection.
 	Farewell bool
@@ -35,6 +42,12 @@ func (h Hello) Frame() Frame {
 	f = append(AppendString(f, h.SessionID), `,"concurrency":`...)
 	f = append(AppendUint(f, uint64(max(1, h.Concurrency))), `,"extensions":`...)
 	f = AppendBool(f, h.Extensions)
+	if h.Relayed {
+		f = append(f, `,"relayed":true`...)
+	}
+	if h.Count {
+		f = append(f, `,"count":true`...)
+	}
 	if h.Farewell {
 		f = append(f, `,"farewell":true`...)
 	}
@@ -54,6 +67,8 @@ func ParseHello(text []byte) (Hello, error) {
 		SessionID:   p.String("sessionId"),
 		Concurrency: int(p.Uint("concurrency")),
 		Extensions:  p.Bool("extensions"),
+		Relayed:     p.BoolOr("relayed", false),
+		Count:       p.BoolOr("count", false),
 		Farewell:    p.BoolOr("farewell", false),
 	}
 	if err := p.Err(); err != nil {

@@ -6,6 +6,9 @@ func TestHelloComesAsItWent(t *testing.T) {
 	for _, want := range []Hello{
 		{Peer: StdioPeer, Concurrency: 1},
 		{Peer: "exec-server websocket 127.0.0.1:5", SessionID: NewSessionID(), Concurrency: 64, Extensions: true},
+		{Peer: "exec-server noise relay", Concurrency: 1, Relayed: true},
+		{Concurrency: 1, Count: true},
+		{Concurrency: 1, Farewell: true},
 		{Peer: "a\"\n\x00é", Concurrency: 2},
 	} {
 		got, err := ParseHello(want.Frame().Body())

@@ -63,6 +63,8 @@ type Sandbox interface {
 	// Serve lets the agent serve the connection until either side ends. It does
 	// not close c.
 	Serve(ctx context.Context, c proto.Conn, hello proto.Hello) error
+	// Counts asks the agent what it has. The agent has a second to answer.
+	Counts(ctx context.Context) (proto.Counts, error)
 	// Done is closed when the sandbox has ended by itself or was removed.
 	Done() <-chan struct{}
 	// Remove kills everything in the sandbox and removes it. The workspace is

@@ -102,6 +102,8 @@ func (s *sandbox) Serve(ctx context.Context, c proto.Conn, hello proto.Hello) er
 	return s.server.Serve(c, hello)
 }
 
+func (s *sandbox) Counts(context.Context) (proto.Counts, error) { return s.server.Counts(), nil }
+
 func (s *sandbox) Done() <-chan struct{} { return s.done }
 
 func (s *sandbox) end() { s.once.Do(func() { close(s.done) }) }
