@@ -18,6 +18,9 @@ var defaults []byte
 // Version is the only version of the file's format so far.
 const Version = 1
 
+// NoListener is the URL of a listener that is not there.
+const NoListener = "none"
+
 // DefaultProfile is the name of the profile that always exists.
 const DefaultProfile = "default"
 
@@ -33,6 +36,9 @@ type Config struct {
 	Session        Session            `toml:"session"`
 	Limits         Limits             `toml:"limits"`
 	Profiles       map[string]Profile `toml:"profile"`
+
+	Remote       Remote                 `toml:"remote"`
+	Environments map[string]Environment `toml:"environment"`
 }
 
 // Log says what is logged and how.

@@ -32,6 +32,7 @@ func TestDefaults(t *testing.T) {
 		Listen:  Listen{"ws://127.0.0.1:0", "default", "environment", 1, Auth{Mode: "none", MaxClockSkew: Duration{30 * time.Second}}},
 		Session: Session{Duration{80 * time.Second}, Duration{80 * time.Second}, 1 << 20},
 		Limits:  Limits{64},
+		Remote:  Remote{Key: Key{KeyCommand: []string{}}},
 		Profiles: map[string]Profile{"default": {
 			Env: map[string]string{}, CPUs: 2, Memory: 4 << 30, Pids: 2048, ShmSize: 256 << 20,
 		}},
@@ -70,12 +71,20 @@ func TestEveryKeyIsPrinted(t *testing.T) {
 			t.Errorf("%s: no comment above it", k)
 		}
 	}
+	example := example(t)
+	for _, k := range indexKeys([]byte(example)).keys {
+		printed[k.String()] = true
+	}
 	var walk func(reflect.Type, string)
 	walk = func(typ reflect.Type, prefix string) {
 		for i := range typ.NumField() {
 			f := typ.Field(i)
 			key := prefix + f.Tag.Get("toml")
 			switch {
+			case f.Anonymous:
+				walk(f.Type, prefix)
+			case f.Type == reflect.TypeFor[map[string]Environment]():
+				walk(f.Type.Elem(), key+".NAME.")
 			case f.Type == reflect.TypeFor[map[string]Profile]():
 				walk(f.Type.Elem(), key+".default.")
 			case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Duration]():

@@ -98,5 +98,10 @@ func (x keyIndex) locate(key, text string) error {
 			return fmt.Errorf("%d:%d: %s: %s", k.line, k.column, key, text)
 		}
 	}
+	for _, k := range x.keys { // what it lacks is said where it begins
+		if strings.HasPrefix(strings.ToLower(k.String()), strings.ToLower(key)+".") {
+			return fmt.Errorf("%d:%d: %s: %s", k.line, k.column, key, text)
+		}
+	}
 	return fmt.Errorf(" %s: %s", key, text)
 }

@@ -91,6 +91,8 @@ func typeName(wanted string) string {
 		return "whole number"
 	case "string":
 		return "string"
+	case "[]string":
+		return "list of strings"
 	}
 	return "table"
 }

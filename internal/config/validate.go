@@ -36,7 +36,7 @@ func (c *Config) validate(index keyIndex) *problem {
 	case !nameRule.MatchString(c.Listen.EnvironmentID):
 		return bad("listen.environment_id", "%q is no name; use "+nameHint, c.Listen.EnvironmentID)
 	case !listenable(c.Listen.URL):
-		return bad("listen.url", `%q is neither "ws://IP:PORT" nor "stdio"`, c.Listen.URL)
+		return bad("listen.url", `%q is none of "ws://IP:PORT", "stdio" and "none"`, c.Listen.URL)
 	case c.Listen.ConcurrentRequests < 1 || c.Listen.ConcurrentRequests > 1024:
 		return bad("listen.concurrent_requests", "%d is not from 1 to 1024", c.Listen.ConcurrentRequests)
 	case c.Containerd.Address != "" && !path.IsAbs(c.Containerd.Address):
@@ -80,11 +80,11 @@ func (c *Config) validate(index keyIndex) *problem {
 	if _, ok := c.Profiles[c.DefaultProfile]; !ok {
 		return bad("default_profile", "there is no [profile.%s]", c.DefaultProfile)
 	}
-	return nil
+	return c.completeAll()
 }
 
 func listenable(url string) bool {
-	if url == "stdio" || url == "stdio://" {
+	if url == "stdio" || url == "stdio://" || url == NoListener {
 		return true
 	}
 	addr, ok := strings.CutPrefix(url, "ws://")

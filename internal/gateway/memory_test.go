@@ -85,11 +85,17 @@ type box struct {
 	server *agent.Server
 	done   chan struct{}
 	end    func()
+	mute   bool // it does not tell its counts
 }
 
 func (b *box) Spec() runtime.Spec { return b.spec }
 
-func (b *box) Counts(context.Context) (proto.Counts, error) { return b.server.Counts(), nil }
+func (b *box) Counts(context.Context) (proto.Counts, error) {
+	if b.mute {
+		return proto.Counts{}, errors.New("it does not say")
+	}
+	return b.server.Counts(), nil
+}
 
 func (b *box) Done() <-chan struct{} { return b.done }
 

@@ -1,0 +1,54 @@
+package credential
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// fixed is a token that stays what it is.
+type fixed struct {
+	lasting
+	token  Secret
+	rule   func(*url.URL) error
+	scoped bool
+}
+
+func (f *fixed) Authorize(_ context.Context, r *http.Request, _ []byte) error {
+	f.token.bearer(r)
+	return nil
+}
+
+func (f *fixed) Allows(base *url.URL) error { return f.rule(base) }
+func (f *fixed) Scoped() bool               { return f.scoped }
+
+// APIKey is a key of OpenAI's API. It goes to OpenAI and to loopback only.
+func APIKey(key string) (Source, error) {
+	token, err := checkToken(strings.TrimSpace(key))
+	if err != nil {
+		return nil, fmt.Errorf("API key: %w", err)
+	}
+	return &fixed{token: token, rule: apiKeyRule}, nil
+}
+
+// Bearer is a token that is known. It goes to any registry over https, and over
+// http to loopback.
+func Bearer(token string) (Source, error) {
+	t, err := checkToken(strings.TrimSpace(token))
+	if err != nil {
+		return nil, fmt.Errorf("bearer token: %w", err)
+	}
+	return &fixed{token: t, rule: secureRule}, nil
+}
+
+// Env is the token in an environment variable, read now. It goes where Bearer goes.
+func Env(name string) (Source, error) {
+	token, err := checkToken(strings.TrimSpace(os.Getenv(name)))
+	if err != nil {
+		return nil, fmt.Errorf("bearer token in %s: %w", name, err)
+	}
+	return &fixed{token: token, rule: secureRule}, nil
+}

@@ -1,0 +1,137 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// maxMessage bounds what is told of an error's body, in characters.
+	maxMessage = 4096
+	// maxCode bounds an error's code, in bytes.
+	maxCode = 256
+	// maxRetryAfter bounds the wait that a registry can ask for.
+	maxRetryAfter = time.Hour
+)
+
+// Error is an answer that is not one of success.
+type Error struct {
+	// Status is the HTTP status, 100 to 999.
+	Status int
+	// Code and Message are what the body says. With a scoped credential Message is
+	// a fixed text, and Code is only for Retryable.
+	Code, Message string
+	// RetryAfter is what the registry asks to wait, at most 1 h; 0 for nothing.
+	RetryAfter time.Duration
+	scoped     bool
+}
+
+func (e *Error) authentication() bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
+}
+
+// credential tells whether the credential may be what is refused.
+func (e *Error) credential() bool { return e.authentication() }
+
+// Refused tells whether the same call will most likely be refused again: 400, 401,
+// 403 and 404.
+func (e *Error) Refused() bool {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return true
+	}
+	return false
+}
+
+func (e *Error) Error() string {
+	status := fmt.Sprintf("%d %s", e.Status, statusText(e.Status))
+	if e.authentication() {
+		return fmt.Sprintf("environment registry authentication error: environment registry authentication failed (%s): %s", status, e.Message)
+	}
+	if e.Code != "" && !e.scoped {
+		status += ", " + e.Code
+	}
+	return fmt.Sprintf("environment registry request failed (%s): %s", status, e.Message)
+}
+
+// statusText differs from net/http's where the reference's words do.
+func statusText(status int) string {
+	if text := http.StatusText(status); text != "" {
+		return text
+	}
+	return "<unknown status code>"
+}
+
+// refusal makes an answer an Error.
+func (c *Client) refusal(resp *http.Response, body []byte) *Error {
+	e := &Error{
+		Status: resp.StatusCode, scoped: c.Credential.Scoped(),
+		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+	}
+	e.Code, e.Message = parseError(body)
+	switch {
+	case !e.scoped:
+	case e.authentication():
+		e.Message = "response body omitted"
+	default:
+		e.Message = "environment registry executor registration failed"
+	}
+	return e
+}
+
+// parseError finds the code and the message in the body of an error.
+func parseError(body []byte) (code, message string) {
+	var j struct {
+		Error *struct {
+			Code    *string `json:"code"`
+			Message *string `json:"message"`
+		} `json:"error"`
+	}
+	message = string(body)
+	if err := json.Unmarshal(body, &j); err == nil && j.Error != nil {
+		if j.Error.Code != nil {
+			code = *j.Error.Code
+		}
+		if j.Error.Message != nil {
+			message = *j.Error.Message
+		}
+	}
+	return clean(code, maxCode), clean(message, maxMessage)
+}
+
+// clean makes a text of somebody else fit for a line of a log.
+func clean(text string, characters int) string {
+	text = strings.TrimSpace(strings.ToValidUTF8(text, "�"))
+	if utf8.RuneCountInString(text) > characters {
+		n := 0
+		for i := range text {
+			if n == characters {
+				text = text[:i]
+				break
+			}
+			n++
+		}
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// retryAfter reads both forms of the header. What is neither means nothing.
+func retryAfter(value string, now time.Time) time.Duration {
+	var wait time.Duration
+	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil {
+		wait = time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil {
+		wait = at.Sub(now)
+	}
+	return min(max(wait, 0), maxRetryAfter)
+}
