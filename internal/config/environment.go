@@ -30,9 +30,9 @@ type Environment struct {
 	// Remote is the base URL of the registry.
 	Remote string `toml:"remote" json:"remote"`
 	// EnvironmentID is what the registry calls it; "" is its name.
-	EnvironmentID string `toml:"environment_id" json:"environment_id"`
-	Transport     string `toml:"transport" json:"transport"`
-	Profile       string `toml:"profile" json:"profile"`
+	EnvironmentID string `toml:"environment_id" json:"environment_id,omitempty"`
+	Transport     string `toml:"transport" json:"transport,omitempty"`
+	Profile       string `toml:"profile" json:"profile,omitempty"`
 	Key
 	AWSProfile string `toml:"aws_profile" json:"aws_profile,omitempty"`
 	AWSRegion  string `toml:"aws_region" json:"aws_region,omitempty"`
@@ -149,10 +149,11 @@ func (e *Environment) aws() string {
 }
 
 func (w Way) validate(prefix string) *problem {
-	if w.Proxy != "" {
-		u, err := url.Parse(w.Proxy)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-			return bad(prefix+"proxy", "it is no http or https URL of a proxy") // which may have a password in it
+	if w.Proxy != "" && w.Proxy != NoProxy {
+		u := w.proxy()
+		if u == nil || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) || u.Hostname() == "" {
+			// It may have a password in it.
+			return bad(prefix+"proxy", "it is neither the URL of a proxy (http, https, socks5, socks5h) nor \"none\"")
 		}
 	}
 	if w.CAFile != "" && !path.IsAbs(w.CAFile) {
@@ -160,6 +161,25 @@ func (w Way) validate(prefix string) *problem {
 	}
 	return nil
 }
+
+// NoProxy is the proxy of those who want none, whatever the variables say.
+const NoProxy = "none"
+
+// proxy is the proxy's URL; nil if it is none.
+func (w Way) proxy() *url.URL {
+	text := w.Proxy
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil
+	}
+	return u
+}
+
+// ProxyHasSecret tells whether the proxy's URL has a user or a password in it.
+func (w Way) ProxyHasSecret() bool { return strings.Contains(w.Proxy, "@") }
 
 // validate checks the defaults as far as they can be wrong by themselves.
 func (r Remote) validate() *problem {

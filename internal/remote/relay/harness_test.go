@@ -75,7 +75,6 @@ type world struct {
 	harness  *noise.KeyPair
 	validate func(ctx context.Context, id, authorization string) error
 	serve    func(ctx context.Context, c proto.Conn)
-	budget   int64
 	open     int
 	done     chan error
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,9 +18,11 @@ type Socket struct {
 	wire   *wire
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	in     []byte
+	in     []byte                // the last message
+	kind   websocket.MessageType // of it
 
-	unanswered atomic.Int64 // when the oldest unanswered ping was sent, in Unix ns; 0 for none
+	failed     atomic.Pointer[error] // what reading ended with
+	unanswered atomic.Int64          // when the oldest unanswered ping was sent, in Unix ns; 0 for none
 }
 
 // RefusedError says that the server did not upgrade the connection.
@@ -93,7 +94,7 @@ func (h hook) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if rwc, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
-		*h.wire = &wire{ReadWriteCloser: rwc}
+		*h.wire = &wire{rwc, make(chan struct{}, 1)}
 		resp.Body = *h.wire
 	}
 	return resp, nil
@@ -103,7 +104,9 @@ func (h hook) RoundTrip(r *http.Request) (*http.Response, error) {
 // we with our frames write whole WebSocket frames.
 type wire struct {
 	io.ReadWriteCloser
-	mu sync.Mutex // makes writes whole; a peer's slowness holds up only itself
+	// turn is full while somebody writes, so that writes are whole. Who waits for it
+	// waits for a peer that is slow, and for nobody else.
+	turn chan struct{}
 }
 
 const closeFrame = 0x88
@@ -114,8 +117,8 @@ func (w *wire) Write(p []byte) (int, error) {
 	if len(p) > 0 && p[0] == closeFrame {
 		return len(p), nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.turn <- struct{}{}
+	defer func() { <-w.turn }()
 	return w.ReadWriteCloser.Write(p)
 }
 
@@ -138,4 +141,12 @@ func (s *Socket) Close() error {
 	err := s.wire.ReadWriteCloser.Close()
 	_ = s.ws.CloseNow() // not earlier: it would wait for a write that does not end
 	return err
+}
+
+// Err is what reading ended with, nil if it has not.
+func (s *Socket) Err() error {
+	if err := s.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package socket
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +22,7 @@ func (s *Socket) Keepalive(ctx context.Context) error {
 	t := time.NewTicker(PingEvery)
 	defer t.Stop()
 	frame := AppendFrame(nil, ping, nil)
+	var sending atomic.Bool
 	for {
 		select {
 		case now := <-t.C:
@@ -29,8 +31,13 @@ func (s *Socket) Keepalive(ctx context.Context) error {
 				return ErrSilent
 			}
 			s.unanswered.CompareAndSwap(0, now.UnixNano())
-			// A write may wait for the peer, and the next look must not.
-			go func() { _ = s.Write(frame) }()
+			// The write may wait for the peer, and the next look must not.
+			if sending.CompareAndSwap(false, true) {
+				go func() {
+					_ = s.Write(frame)
+					sending.Store(false)
+				}()
+			}
 		case <-ctx.Done():
 			return nil
 		case <-s.ctx.Done():
