@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -89,7 +88,7 @@ type operation struct {
 // message needed none; what can be answered at once is answered.
 func (c *conn) receive(f proto.Frame) *request {
 	m, err := proto.ParseMessage(f.Body())
-	if err != nil && c.hello.Relayed && !errors.Is(err, proto.ErrShape) {
+	if err != nil && c.hello.Relayed {
 		c.end()
 		return nil
 	}

@@ -22,8 +22,8 @@ type Hello struct {
 	// Extensions allows the methods that the reference does not have:
 	// process/resize and process/closeStdin.
 	Extensions bool
-	// Relayed says that the messages come through a relay. There, one that is no
-	// JSON object ends the connection without a word, and an answer that is larger
+	// Relayed says that the messages come through a relay. There, one that is none
+	// of the protocol's ends the connection without a word, and an answer that is larger
 	// than MaxRequest fails its request.
 	Relayed bool
 	// Count says that this is no harness: the agent answers with one frame, its

@@ -25,9 +25,6 @@ type Message struct {
 	Result Value // of an Answer; Absent if it is an error
 }
 
-// ErrShape says that a message is a JSON object, and none of the protocol's.
-var ErrShape = errors.New(errNotRPC.Error())
-
 var errNotRPC = errors.New("expected a JSON-RPC object")
 
 // ParseMessage decodes one message. The rules are those of the reference, which
@@ -43,10 +40,10 @@ func ParseMessage(text []byte) (Message, error) {
 	}
 	method, id := v.Get("method"), v.Get("id")
 	if t := v.Get("trace"); t.Kind != Absent && t.Kind != Null && t.Kind != Object {
-		return Message{}, ErrShape
+		return Message{}, errNotRPC
 	}
 	if id.Kind != Absent && !validID(id) {
-		return Message{}, ErrShape
+		return Message{}, errNotRPC
 	}
 	m := Message{ID: id, Params: v.Get("params")}
 	switch {
@@ -57,14 +54,14 @@ func ParseMessage(text []byte) (Message, error) {
 		}
 		return m, nil
 	case method.Kind != Absent || id.Kind == Absent:
-		return Message{}, ErrShape
+		return Message{}, errNotRPC
 	}
 	m.Kind = Answer
 	if m.Result = v.Get("result"); m.Result.Kind != Absent {
 		return m, nil
 	}
 	if e := v.Get("error"); e.Kind != Object || e.Get("code").Kind != Number || e.Get("message").Kind != String {
-		return Message{}, ErrShape
+		return Message{}, errNotRPC
 	}
 	return m, nil
 }
