@@ -31,6 +31,7 @@ type commands struct {
 	Common
 	Serve   serveCmd   `cmd:"" default:"withargs" help:"Serve harnesses (the default command). Takes the flags of codex exec-server."`
 	Run     runCmd     `cmd:"" help:"Run one command in a throw-away environment, with the terminal attached, and exit with its code."`
+	Env     envCmd     `cmd:"" help:"Add, remove and list the environments of a running server."`
 	Image   imageCmd   `cmd:"" help:"Build, import, pull, list and remove images."`
 	Doctor  doctorCmd  `cmd:"" help:"Check this machine for everything that is needed."`
 	Config  configCmd  `cmd:"" help:"Print a configuration file with all keys and their defaults."`

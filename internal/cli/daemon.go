@@ -13,6 +13,7 @@ import (
 	"github.com/exec-server/exec-server/internal/agent"
 	"github.com/exec-server/exec-server/internal/config"
 	"github.com/exec-server/exec-server/internal/control"
+	"github.com/exec-server/exec-server/internal/fleet"
 	"github.com/exec-server/exec-server/internal/gateway"
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/runtime"
@@ -27,15 +28,28 @@ type daemon struct {
 	runtime runtime.Runtime
 	images  imageFinder // nil with the host runtime
 	gateway *gateway.Gateway
-	control *control.Server // nil with the host runtime
+	control *control.Server // may be nil with the host runtime
+	fleet   *fleet.Fleet    // nil if it is passing
+	kept    []fleet.Entry   // of an earlier daemon
 }
+
+// kind is what a daemon is for.
+type kind int
+
+const (
+	server  kind = iota // of the root: it takes over what an earlier one left
+	passing             // for one command: it leaves that alone
+	remote              // a server with an environment of the command line
+)
 
 func controlSocket(root string) string { return stateDir(root) + "/control.sock" }
 
-// startDaemon wires the runtime, the gateway and the control socket. A server of
-// the root takes over what an earlier one left running; a passing one leaves that
-// alone.
-func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, passing bool) (*daemon, error) {
+// hostSocket is the control socket of a daemon without containers, of which there
+// may be others with the same root.
+func hostSocket(root string) string { return stateDir(root) + "/host.sock" }
+
+// startDaemon wires the runtime, the gateway, the fleet and the control socket.
+func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kind) (*daemon, error) {
 	log, err := newLogger(cfg.Log, stderr)
 	if err != nil {
 		return nil, err
@@ -54,22 +68,22 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, passi
 	if err != nil {
 		return nil, errors.Join(err, d.runtime.Close())
 	}
-	if passing {
+	if k == passing {
 		adopted = nil
 	}
 	d.gateway = gateway.New(gateway.Options{
 		Runtime:         d.runtime,
-		Spec:            func(name string) runtime.Spec { return spec(&cfg, name, cfg.DefaultProfile) },
+		Spec:            func(name string) runtime.Spec { return spec(&cfg, name, d.profile(name)) },
 		Default:         cfg.Listen.EnvironmentID,
 		PerSession:      cfg.Listen.Scope == "session",
 		Concurrency:     cfg.Listen.ConcurrentRequests,
 		MaxEnvironments: cfg.Limits.Environments,
 		Log:             log,
 	}, adopted)
-	if cfg.Runtime != "host" {
-		if d.control, err = control.Listen(controlSocket(cfg.Root)); err != nil {
-			return nil, errors.Join(err, d.stop())
-		}
+	if err := d.openFleet(k); err != nil {
+		return nil, errors.Join(err, d.stop())
+	}
+	if d.control != nil {
 		go d.control.Serve(ctx, d)
 	}
 	return d, nil
@@ -99,8 +113,12 @@ func (d *daemon) stop() error {
 	if d.control != nil {
 		d.control.Close()
 	}
-	err := errors.Join(d.gateway.Close(ctx), d.runtime.Close())
-	if d.cfg.Runtime != "host" {
+	var err error
+	if d.fleet != nil {
+		err = d.fleet.Close(ctx)
+	}
+	err = errors.Join(err, d.gateway.Close(ctx), d.runtime.Close())
+	if d.cfg.Runtime != "host" || d.control != nil {
 		removeStateDir(stateDir(d.cfg.Root))
 	}
 	return err

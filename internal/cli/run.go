@@ -57,7 +57,7 @@ func (r *runCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	if common.LogLevel == "" {
 		cfg.Log.Level = "fatal" // what goes wrong is said once, by us
 	}
-	d, err := startDaemon(ctx, cfg, std.Err, true)
+	d, err := startDaemon(ctx, cfg, std.Err, passing)
 	if err != nil {
 		return err
 	}

@@ -15,11 +15,12 @@ import (
 )
 
 type serveCmd struct {
-	Listen             *string `placeholder:"URL" help:"ws://IP:PORT (ws://127.0.0.1:0), port 0 picks a free one; or stdio."`
-	EnvironmentID      string  `placeholder:"ID" help:"Name of the environment that / stands for (default)."`
+	Listen             *string `placeholder:"URL" help:"ws://IP:PORT (ws://127.0.0.1:0), port 0 picks a free one; or stdio; or none."`
+	EnvironmentID      *string `placeholder:"ID" help:"Name of the environment that / stands for (default); with --remote what the registry calls it."`
 	ConcurrentRequests *int    `placeholder:"N" help:"Requests worked on at once on each connection (1)."`
 
 	authFlags
+	remoteFlags
 	stockFlags
 }
 
@@ -34,14 +35,19 @@ func (s *serveCmd) check() error {
 	if err := s.authFlags.check(); err != nil {
 		return err
 	}
-	return s.stockFlags.check()
+	if err := s.stockFlags.check(); err != nil {
+		return err
+	}
+	return s.remoteFlags.check(s.EnvironmentID != nil, s.Listen != nil)
 }
 
 func (s *serveCmd) apply(cfg *config.Config) error {
 	if s.Listen != nil {
 		cfg.Listen.URL = *s.Listen
 	}
-	override(&cfg.Listen.EnvironmentID, s.EnvironmentID)
+	if s.Remote == nil {
+		override(&cfg.Listen.EnvironmentID, value(s.EnvironmentID))
+	}
 	if n := s.ConcurrentRequests; n != nil {
 		cfg.Listen.ConcurrentRequests = min(*n, mostConcurrent)
 	}
@@ -72,6 +78,9 @@ func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	// Whoever reads our output may go before us. The signal is caught and dropped,
 	// not ignored, which commands would inherit.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if s.Remote != nil {
+		return s.serveRemote(ctx, cfg, std)
+	}
 	settings := s.settings(cfg.Listen.Auth)
 	if err := settings.Check(); err != nil {
 		return err
@@ -81,6 +90,12 @@ func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 			return errors.New("WebSocket auth requires a WebSocket listener, not stdio")
 		}
 		return serveStdio(ctx, cfg, std)
+	}
+	if cfg.Listen.URL == config.NoListener {
+		if settings.Mode != "" {
+			return errors.New("WebSocket auth requires a WebSocket listener, and there is none")
+		}
+		return serveNone(ctx, cfg, std)
 	}
 	addr, err := transport.ParseListen(cfg.Listen.URL)
 	if err != nil {
@@ -94,7 +109,7 @@ func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	if err != nil {
 		return err
 	}
-	d, err := startDaemon(ctx, cfg, std.Err, false)
+	d, err := startDaemon(ctx, cfg, std.Err, server)
 	if err != nil {
 		l.Close()
 		return ended(ctx, err)
@@ -103,6 +118,7 @@ func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 		l.Close()
 		return errors.Join(err, d.stop())
 	}
+	d.startFleet(ctx)
 	if guard == nil && !addr.Addr().IsLoopback() {
 		fmt.Fprintf(std.Err, "exec-server: everybody who reaches %s may run commands: there is no --ws-auth\n", addr)
 	}
@@ -128,10 +144,11 @@ func ended(ctx context.Context, err error) error {
 }
 
 func serveStdio(ctx context.Context, cfg config.Config, std Streams) error {
-	d, err := startDaemon(ctx, cfg, std.Err, false)
+	d, err := startDaemon(ctx, cfg, std.Err, server)
 	if err != nil {
 		return ended(ctx, err)
 	}
+	d.startFleet(ctx)
 	c := transport.Stdio(std.In, std.Out, std.In)
 	done := make(chan struct{})
 	go func() {

@@ -24,14 +24,9 @@ type stockFlags struct {
 	TransparentTCP bool    `name:"linux-sandbox-transparent-tcp" help:"Refused: the proxy of commands does not have it."`
 	UpstreamProxy  *string `name:"tcp-upstream-proxy" placeholder:"HOST:PORT" help:"Refused, likewise."`
 	PrivateIPs     bool    `name:"proxy-private-ips-via-upstream" help:"Refused, likewise."`
-
-	ExitOnStdinClose bool `help:"Needs --remote and --environment-id, the outbound mode, which is not there yet."`
 }
 
-const (
-	envExitOnStdinClose = "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE"
-	envPrivateIPs       = "CODEX_EXEC_SERVER_PROXY_PRIVATE_IPS_VIA_UPSTREAM"
-)
+const envPrivateIPs = "CODEX_EXEC_SERVER_PROXY_PRIVATE_IPS_VIA_UPSTREAM"
 
 // check finds mistakes that are usage errors.
 func (f *stockFlags) check() error {
@@ -43,16 +38,7 @@ func (f *stockFlags) check() error {
 			return usageError(fmt.Sprintf("invalid value '%s' for '--tcp-upstream-proxy <HOST:PORT>': %s", *p, err))
 		}
 	}
-	if err := fromEnv(&f.PrivateIPs, envPrivateIPs, "--proxy-private-ips-via-upstream"); err != nil {
-		return err
-	}
-	if err := fromEnv(&f.ExitOnStdinClose, envExitOnStdinClose, "--exit-on-stdin-close"); err != nil {
-		return err
-	}
-	if f.ExitOnStdinClose {
-		return usageError("--exit-on-stdin-close needs --remote and --environment-id, the outbound mode, which is not there yet")
-	}
-	return nil
+	return fromEnv(&f.PrivateIPs, envPrivateIPs, "--proxy-private-ips-via-upstream")
 }
 
 // fromEnv reads a flag that was not given from its variable.

@@ -63,12 +63,8 @@ func (c *Config) Complete(name string, e Environment) (Environment, error) {
 	return e, nil
 }
 
-// complete is Complete, with prefix before the keys in its problem.
-func (c *Config) complete(name string, e *Environment, prefix string) *problem {
-	table := strings.TrimSuffix(prefix, ".")
-	if !nameRule.MatchString(name) {
-		return bad(table, "%q is no name; use "+nameHint, name)
-	}
+// Fill fills what an environment leaves out, and checks nothing.
+func (c *Config) Fill(name string, e Environment) Environment {
 	fill(&e.Remote, c.Remote.URL)
 	fill(&e.EnvironmentID, name)
 	fill(&e.Transport, Noise)
@@ -79,6 +75,16 @@ func (c *Config) complete(name string, e *Environment, prefix string) *problem {
 	if e.Transport == Noise && e.count() == 0 {
 		e.Key = c.Remote.Key
 	}
+	return e
+}
+
+// complete is Complete, with prefix before the keys in its problem.
+func (c *Config) complete(name string, e *Environment, prefix string) *problem {
+	table := strings.TrimSuffix(prefix, ".")
+	if !nameRule.MatchString(name) {
+		return bad(table, "%q is no name; use "+nameHint, name)
+	}
+	*e = c.Fill(name, *e)
 	switch {
 	case e.Remote == "":
 		return bad(table, "remote is missing; it is the base URL of the registry")

@@ -93,7 +93,7 @@ func TestErrorsOfEnvironments(t *testing.T) {
 		v + "[environment.a]\nremote = 'https://r/#x'":       `3:1: environment.a.remote: "https://r/#x"` + url,
 		v + "[remote]\nurl = 'https://r?x'":                  `3:1: remote.url: "https://r?x"` + url,
 		v + "[remote]\nkey_file = 'x'":                       `3:1: remote.key_file: "x" is no absolute path of a file`,
-		v + "[remote]\nproxy = 'ftp://x:secret@y'":        `3:1: remote.proxy: it is neither the URL of a proxy (http, https, socks5, socks5h) nor "none"`,
+		v + "[remote]\nproxy = 'ftp://x:secret@y'":           `3:1: remote.proxy: it is neither the URL of a proxy (http, https, socks5, socks5h) nor "none"`,
 		v + "[remote]\ntoken = 'x'":                          `3:1: remote.token: there is no such key`,
 		v + "[remote]\nkey_file = '/x'\nkey_env = 'X'":       `3:1: remote.key_file: only one of key_file, key_env and key_command can be given`,
 		e + "environment_id = 'a/b'":                         `5:1: environment.a.environment_id: "a/b" is not 1 to 256 of A-Z a-z 0-9 . _ ~ : @ -`,

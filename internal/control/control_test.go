@@ -113,14 +113,18 @@ func TestOtherRequests(t *testing.T) {
 	_, path := serveOn(t, b)
 	const full = `"profile":"","image":"","user":"","cwd":""`
 	for request, want := range map[string]string{
-		`{"id":"a","method":"stop"}`:                                `{"error":{"code":-32601,"message":"unknown control request \"stop\""},"id":"a"}`,
-		`{"id":1,"method":"run"}`:                                   `{"error":{"code":-32603,"message":"invalid type: null, expected struct Throwaway"},"id":1}`,
-		`{"id":1,"method":"run","params":{}}`:                       "{\"error\":{\"code\":-32603,\"message\":\"missing field `profile`\"},\"id\":1}",
-		`{"id":1,"method":"run","params":{` + full + `,"env":[1]}}`: `{"error":{"code":-32603,"message":"invalid type: number, expected a string"},"id":1}`,
-		`{"id":1,"method":"run","params":{` + full + `}}`:           `{"id":1,"result":{}}`,
-		`{"method":"run"}`:                                          "",
-		`{}`:                                                        "",
-		`nonsense`:                                                  "",
+		`{"id":"a","method":"stop"}`:                                                 `{"error":{"code":-32601,"message":"unknown control request \"stop\""},"id":"a"}`,
+		`{"id":1,"method":"run"}`:                                                    `{"error":{"code":-32603,"message":"invalid type: null, expected struct Throwaway"},"id":1}`,
+		`{"id":1,"method":"run","params":{}}`:                                        "{\"error\":{\"code\":-32603,\"message\":\"missing field `profile`\"},\"id\":1}",
+		`{"id":1,"method":"run","params":{` + full + `,"env":[1]}}`:                  `{"error":{"code":-32603,"message":"invalid type: number, expected a string"},"id":1}`,
+		`{"id":1,"method":"run","params":{` + full + `}}`:                            `{"id":1,"result":{}}`,
+		`{"id":1,"method":"env.add","params":{"name":"a","settings":{"token":"x"}}}`: `{"error":{"code":-32603,"message":"json: unknown field \"token\""},"id":1}`,
+		`{"id":1,"method":"env.rm","params":[]}`:                                     `{"error":{"code":-32603,"message":"json: cannot unmarshal array into Go value of type control.nameParams"},"id":1}`,
+		`{"id":1,"method":"env.rm"}`:                                                 `{"error":{"code":-32603,"message":"EOF"},"id":1}`,
+		`{"id":1,"method":"env.ls","params":{}}`:                                     `{"id":1,"result":null}`,
+		`{"method":"run"}`:                                                           "",
+		`{}`:                                                                         "",
+		`nonsense`:                                                                   "",
 	} {
 		c, err := net.Dial("unix", path)
 		if err != nil {

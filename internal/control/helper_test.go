@@ -15,10 +15,12 @@ type backend struct {
 	refusal error
 	asked   chan Throwaway
 	ended   chan struct{}
+	added   chan AddEnvironment
+	list    []Environment
 }
 
 func newBackend() *backend {
-	return &backend{asked: make(chan Throwaway, 10), ended: make(chan struct{}, 10)}
+	return &backend{asked: make(chan Throwaway, 10), ended: make(chan struct{}, 10), added: make(chan AddEnvironment, 10)}
 }
 
 func (b *backend) ServeThrowaway(_ context.Context, c proto.Conn, t Throwaway, ready func() error) error {
@@ -37,6 +39,17 @@ func (b *backend) ServeThrowaway(_ context.Context, c proto.Conn, t Throwaway, r
 	}
 	return errors.New("an error after ready is nobody's")
 }
+
+func (b *backend) AddEnvironment(_ context.Context, a AddEnvironment) (Added, error) {
+	b.added <- a
+	return Added{Kept: a.Key == "", Notes: []string{"a note"}}, b.refusal
+}
+
+func (b *backend) RemoveEnvironment(_ context.Context, name string) (Removed, error) {
+	return Removed{Notes: []string{name + " is gone"}}, b.refusal
+}
+
+func (b *backend) Environments(context.Context) ([]Environment, error) { return b.list, b.refusal }
 
 func serveOn(t *testing.T, b Backend) (s *Server, path string) {
 	t.Helper()

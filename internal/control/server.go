@@ -29,6 +29,12 @@ type Backend interface {
 	// ServeThrowaway makes an environment, calls ready, serves the connection,
 	// and removes the environment. An error before ready is the answer.
 	ServeThrowaway(ctx context.Context, c proto.Conn, t Throwaway, ready func() error) error
+	// AddEnvironment begins to serve an environment through a registry.
+	AddEnvironment(ctx context.Context, a AddEnvironment) (Added, error)
+	// RemoveEnvironment ends an environment, and returns when it is gone.
+	RemoveEnvironment(ctx context.Context, name string) (Removed, error)
+	// Environments lists all, by name.
+	Environments(ctx context.Context) ([]Environment, error)
 }
 
 // Server listens on the control socket.
@@ -119,32 +125,13 @@ func serve(ctx context.Context, c proto.Conn, b Backend) {
 	if err != nil || m.Kind != proto.Request {
 		return
 	}
-	id := m.ID.Clone()
-	if m.Method != "run" {
-		_ = c.WriteFrames(proto.ErrorFrame(id, proto.Errorf(proto.CodeUnknownMethod, "unknown control request %q", m.Method)))
+	r := &request{c: c, b: b, id: m.ID.Clone(), body: f.Body()}
+	handle, known := requests[m.Method]
+	if !known {
+		_ = c.WriteFrames(proto.ErrorFrame(r.id, proto.Errorf(proto.CodeUnknownMethod, "unknown control request %q", m.Method)))
 		return
 	}
-	t, err := parseThrowaway(m.Params)
-	if err == nil {
-		answered := false
-		err = b.ServeThrowaway(ctx, c, t, func() error {
-			answered = true
-			return c.WriteFrames(proto.ResultFrame(id, proto.Empty{}))
-		})
-		if answered {
-			return
-		}
+	if err := handle(ctx, r); err != nil && !r.answered {
+		_ = c.WriteFrames(proto.ErrorFrame(r.id, proto.Errorf(proto.CodeInternal, "%s", err)))
 	}
-	if err != nil {
-		_ = c.WriteFrames(proto.ErrorFrame(id, proto.Errorf(proto.CodeInternal, "%s", err)))
-	}
-}
-
-func parseThrowaway(v proto.Value) (Throwaway, error) {
-	p := proto.ParamsOf(v, "Throwaway")
-	t := Throwaway{
-		Profile: p.String("profile"), Image: p.String("image"), User: p.String("user"), Cwd: p.String("cwd"),
-		Env: p.Strings(p.Nullable("env")),
-	}
-	return t, p.Err()
 }

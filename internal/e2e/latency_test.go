@@ -19,7 +19,8 @@ import (
 // with a bare fork+exec. All take turns inside one loop, so that what else the
 // machine does hits them alike. Reported are medians, and ratios to bare. A NAME
 // that ends in +read-only or +workspace-write runs the command under that
-// profile, with /tmp/bench for a workspace. EXEC_SERVER_BENCH_PAUSE is a pause
+// profile, with /tmp/bench for a workspace. A URL of the form remote:ID is an
+// executor that dials out (see dialTarget). EXEC_SERVER_BENCH_PAUSE is a pause
 // before each turn, as a model makes between its commands; none by default.
 func BenchmarkTrue(b *testing.B) {
 	targets := strings.Fields(os.Getenv("EXEC_SERVER_BENCH"))
@@ -100,6 +101,7 @@ type remote struct {
 	sandbox any
 	c       *client.Client
 	n       int
+	output  int // bytes, until closed
 	exited  chan struct{}
 	closed  chan struct{}
 }
@@ -107,13 +109,15 @@ type remote struct {
 func newRemote(b *testing.B, url string) *remote {
 	b.Helper()
 	ctx := context.Background()
-	conn, err := client.Dial(ctx, url, nil)
+	conn, err := dialTarget(b, url)
 	if err != nil {
 		b.Fatal(err)
 	}
 	r := &remote{exited: make(chan struct{}, 1), closed: make(chan struct{}, 1)}
-	r.c = client.New(conn, func(method string, _ proto.Value) {
+	r.c = client.New(conn, func(method string, params proto.Value) {
 		switch method {
+		case "process/output":
+			r.output += len(params.Get("chunk").Bytes()) / 4 * 3
 		case "process/exited":
 			r.exited <- struct{}{}
 		case "process/closed":

@@ -34,11 +34,16 @@ type Plan struct {
 
 // Connect makes a link with everything that it alone uses. It may look for
 // credentials of the machine, and does not ask the registry.
-func Connect(ctx context.Context, p Plan) (Link, error) {
+func Connect(ctx context.Context, p Plan) (link Link, err error) {
 	e := p.Settings
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		if err != nil {
+			cancel() // nobody watches the credential
+		}
+	}()
 	source := p.Source
 	if source == nil {
-		var err error
 		if source, err = Source(ctx, e); err != nil {
 			return nil, err
 		}

@@ -49,6 +49,8 @@ const (
 type Entry struct {
 	Name string
 	// Settings as they were given. What they leave out is filled in, but not kept.
+	// Those of the command line are complete, and held to the reference's rules
+	// alone.
 	Settings config.Environment
 	Origin   Origin
 	// Source is the credential, if it is none that the settings name. An added
@@ -138,12 +140,16 @@ func (f *Fleet) insert(e Entry, strict bool) (*Member, error) {
 		}
 	}
 	m := f.newMember(e, settings, err)
+	m.strict = strict
 	f.members[e.Name] = m
 	go m.run()
 	return m, nil
 }
 
 func (f *Fleet) complete(e Entry) (config.Environment, error) {
+	if e.Origin == CommandLine {
+		return e.Settings, nil
+	}
 	settings, err := f.opts.Complete(e.Name, e.Settings)
 	switch {
 	case err != nil:

@@ -20,6 +20,7 @@ type Member struct {
 	settings config.Environment // complete, unless wrong
 	wrong    error              // with the settings
 	kept     bool
+	strict   bool // the first try has to do
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -65,7 +66,7 @@ func (m *Member) run() {
 		case m.first <- err:
 		default: // it is not the first
 		}
-		if m.ctx.Err() != nil {
+		if m.ctx.Err() != nil || err != nil && m.strict {
 			return
 		}
 		if err == nil {

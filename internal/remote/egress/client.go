@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -39,6 +40,7 @@ type Client struct {
 	proxy func(*url.URL) (*url.URL, error) // nil for no proxy; the scheme is http or https
 	tls   *tls.Config
 	http  *http.Client
+	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // New reads the options and what they name. Later changes of the environment or
@@ -54,7 +56,7 @@ func newClient(o Options, getenv func(string) string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{proxy: proxy, tls: tlsConfig(roots)}
+	c := &Client{proxy: proxy, tls: tlsConfig(roots), dial: (&net.Dialer{Timeout: timeout}).DialContext}
 	t := c.transport()
 	t.Proxy = func(r *http.Request) (*url.URL, error) { return c.proxy(r.URL) }
 	t.ForceAttemptHTTP2 = true
@@ -71,7 +73,8 @@ func tlsConfig(roots *x509.CertPool) *tls.Config {
 // transport is what all requests have in common. Compression is the caller's.
 func (c *Client) transport() *http.Transport {
 	return &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: timeout}).DialContext,
+		DialContext:            func(ctx context.Context, network, addr string) (net.Conn, error) { return c.dial(ctx, network, addr) },
+		ProxyConnectHeader:     http.Header{"User-Agent": nil}, // net/http would name itself
 		TLSClientConfig:        c.tls.Clone(),
 		TLSHandshakeTimeout:    timeout,
 		MaxResponseHeaderBytes: maxHead,

@@ -15,7 +15,7 @@ import (
 
 // tunnel makes a connection to addr through an HTTP proxy.
 func (c *Client) tunnel(ctx context.Context, proxy *url.URL, addr string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", proxyAddr(proxy))
+	conn, err := c.dial(ctx, "tcp", proxyAddr(proxy))
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}

@@ -111,9 +111,9 @@ func (c *Client) post(ctx context.Context, call string, header http.Header, body
 	if err != nil {
 		answer = nil // the status alone says enough
 	}
-	refusal := c.refusal(resp, answer)
-	if refused, ok := c.Credential.(credential.Refresher); ok && refusal.credential() {
-		refused.Refused()
+	refusal := c.refusal(r, resp, answer)
+	if source, ok := c.Credential.(credential.Refresher); ok && refusal.authentication() {
+		source.Refused()
 	}
 	return nil, refusal
 }

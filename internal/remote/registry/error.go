@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,20 +24,17 @@ const (
 type Error struct {
 	// Status is the HTTP status, 100 to 999.
 	Status int
-	// Code and Message are what the body says. With a scoped credential Message is
-	// a fixed text, and Code is only for Retryable.
+	// Code and Message are what the body says, in one line and without the token.
+	// With a scoped credential Message is a fixed text, and there is no Code.
 	Code, Message string
 	// RetryAfter is what the registry asks to wait, at most 1 h; 0 for nothing.
 	RetryAfter time.Duration
-	scoped     bool
 }
 
+// authentication tells whether the credential may be what is refused.
 func (e *Error) authentication() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 }
-
-// credential tells whether the credential may be what is refused.
-func (e *Error) credential() bool { return e.authentication() }
 
 // Refused tells whether the same call will most likely be refused again: 400, 401,
 // 403 and 404.
@@ -53,7 +51,7 @@ func (e *Error) Error() string {
 	if e.authentication() {
 		return fmt.Sprintf("environment registry authentication error: environment registry authentication failed (%s): %s", status, e.Message)
 	}
-	if e.Code != "" && !e.scoped {
+	if e.Code != "" {
 		status += ", " + e.Code
 	}
 	return fmt.Sprintf("environment registry request failed (%s): %s", status, e.Message)
@@ -67,15 +65,22 @@ func statusText(status int) string {
 	return "<unknown status code>"
 }
 
-// refusal makes an answer an Error.
-func (c *Client) refusal(resp *http.Response, body []byte) *Error {
-	e := &Error{
-		Status: resp.StatusCode, scoped: c.Credential.Scoped(),
-		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
-	}
-	e.Code, e.Message = parseError(body)
+// refusal makes an answer an Error. No registry gets the token into a log by
+// telling it.
+func (c *Client) refusal(r *http.Request, resp *http.Response, body []byte) *Error {
+	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	switch {
-	case !e.scoped:
+	case !c.Credential.Scoped():
+		if _, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && token != "" {
+			body = bytes.ReplaceAll(body, []byte(token), []byte("[redacted]"))
+		}
+		e.Code, e.Message = parseError(body)
+		if e.Message == "" && len(bytes.TrimSpace(body)) == 0 {
+			e.Message = "empty or malformed error body"
+			if e.authentication() {
+				e.Message = "empty error body"
+			}
+		}
 	case e.authentication():
 		e.Message = "response body omitted"
 	default:

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/exec-server/exec-server/internal/config"
+	"github.com/exec-server/exec-server/internal/remote/credential"
+)
+
+// remoteFlags are the reference's for the outbound mode, and one of our own.
+type remoteFlags struct {
+	Remote          *string `placeholder:"URL" help:"Register with the registry at this base URL and be reached through it, instead of listening."`
+	RemoteTransport *string `placeholder:"noise|direct" help:"noise: many encrypted connections over one socket (the default); direct: one, needs --aws-sigv4."`
+	Name            *string `placeholder:"NAME" help:"Name for people; it is not sent anywhere."`
+
+	AgentIdentity      bool    `name:"use-agent-identity-auth" help:"Refused: it needs a service of OpenAI."`
+	RegistrationBearer bool    `name:"registration-bearer-stdin" help:"Read a token for the registry from standard input, one line."`
+	ExecutorCredential bool    `name:"executor-credential-stdin" help:"Read tokens that replace each other from standard input, and exit when it closes."`
+	ChatGPTToken       bool    `name:"chatgpt-token-stdin" help:"Read an access token of ChatGPT from standard input, for a registry with https."`
+	ChatGPTAccount     *string `name:"chatgpt-account-id" placeholder:"ID" help:"The account of that token, if it does not say."`
+
+	AWSSigV4   bool    `name:"aws-sigv4" help:"Sign with AWS credentials; needs --remote-transport direct."`
+	AWSProfile *string `name:"aws-profile" placeholder:"PROFILE" help:"Profile of AWS's configuration."`
+	AWSRegion  *string `name:"aws-region" placeholder:"REGION" help:"Region to sign for."`
+	AWSService *string `name:"aws-service" placeholder:"SERVICE" help:"Service to sign for (execute-api)."`
+
+	ExitOnStdinClose bool `help:"Exit when standard input closes."`
+	ExitOnRefusal    bool `name:"exit-on-registration-failure" help:"Exit with status 1 when the registry refuses, instead of trying again slowly."`
+}
+
+const envExitOnStdinClose = "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE"
+
+// check finds the mistakes that the reference calls usage errors.
+func (f *remoteFlags) check(hasID, hasListen bool) error {
+	if err := fromEnv(&f.ExitOnStdinClose, envExitOnStdinClose, "--exit-on-stdin-close"); err != nil {
+		return err
+	}
+	if t := f.RemoteTransport; t != nil && *t != config.Noise && *t != config.Direct {
+		return usageError(fmt.Sprintf("invalid value '%s' for '--remote-transport <REMOTE_TRANSPORT>': expected 'noise' or 'direct'", *t))
+	}
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{
+		{"--remote", f.Remote != nil},
+		{"--remote-transport", f.RemoteTransport != nil},
+		{"--use-agent-identity-auth", f.AgentIdentity},
+		{"--registration-bearer-stdin", f.RegistrationBearer},
+		{"--executor-credential-stdin", f.ExecutorCredential},
+		{"--chatgpt-token-stdin", f.ChatGPTToken},
+		{"--chatgpt-account-id", f.ChatGPTAccount != nil},
+		{"--aws-sigv4", f.AWSSigV4},
+		{"--aws-profile", f.AWSProfile != nil},
+		{"--aws-region", f.AWSRegion != nil},
+		{"--aws-service", f.AWSService != nil},
+		{"--exit-on-stdin-close", f.ExitOnStdinClose},
+		{"--exit-on-registration-failure", f.ExitOnRefusal},
+	} {
+		if flag.given && (f.Remote == nil || !hasID) {
+			return usageError(flag.name + " needs --remote and --environment-id")
+		}
+	}
+	var source string
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{
+		{"--use-agent-identity-auth", f.AgentIdentity},
+		{"--registration-bearer-stdin", f.RegistrationBearer},
+		{"--executor-credential-stdin", f.ExecutorCredential},
+		{"--chatgpt-token-stdin", f.ChatGPTToken},
+		{"--aws-sigv4", f.AWSSigV4},
+	} {
+		if flag.given && source != "" {
+			return usageError(fmt.Sprintf("%s cannot be used with %s", source, flag.name))
+		}
+		if flag.given {
+			source = flag.name
+		}
+	}
+	switch {
+	case f.Remote != nil && hasListen:
+		return usageError("--remote cannot be used with --listen")
+	case f.ChatGPTAccount != nil && !f.ChatGPTToken:
+		return usageError("--chatgpt-account-id needs --chatgpt-token-stdin")
+	case (f.AWSProfile != nil || f.AWSRegion != nil || f.AWSService != nil) && !f.AWSSigV4:
+		return usageError("--aws-profile, --aws-region and --aws-service need --aws-sigv4")
+	case f.transport() == config.Direct && !f.AWSSigV4:
+		return usageError("--remote-transport direct needs --aws-sigv4")
+	}
+	return nil
+}
+
+func (f *remoteFlags) transport() string {
+	if f.RemoteTransport != nil {
+		return *f.RemoteTransport
+	}
+	return config.Noise
+}
+
+// environment has the settings for the registry's environment of that id.
+func (f *remoteFlags) environment(id string) config.Environment {
+	return config.Environment{
+		Remote: *f.Remote, EnvironmentID: strings.TrimSpace(id), Transport: f.transport(),
+		AWSProfile: value(f.AWSProfile), AWSRegion: value(f.AWSRegion), AWSService: value(f.AWSService),
+	}
+}
+
+func value(flag *string) string {
+	if flag == nil {
+		return ""
+	}
+	return *flag
+}
+
+// source is the credential that the flags name, or else codex's variable or login.
+// It may wait for standard input. nil is the one of the settings: AWS's, or what
+// the configuration names.
+func (f *remoteFlags) source(ctx context.Context, in io.Reader, e config.Environment, configured bool) (credential.Source, error) {
+	switch {
+	case f.AWSSigV4 && f.transport() != config.Direct:
+		return nil, errors.New("--aws-sigv4 requires --remote-transport direct")
+	case f.AWSSigV4:
+		return nil, nil
+	case f.AgentIdentity && os.Getenv("CODEX_ACCESS_TOKEN") == "":
+		return nil, errors.New("CODEX_ACCESS_TOKEN is required when --use-agent-identity-auth is set")
+	case f.AgentIdentity:
+		return nil, errors.New("this server does not offer --use-agent-identity-auth: it needs a service of OpenAI")
+	case f.ExecutorCredential:
+		return credential.ExecutorStdin(ctx, in, e.EnvironmentID)
+	case !f.RegistrationBearer && !f.ChatGPTToken:
+		if configured {
+			return nil, nil
+		}
+		return credential.FromEnvironment(ctx)
+	}
+	type outcome struct {
+		source credential.Source
+		err    error
+	}
+	read := make(chan outcome, 1)
+	go func() { // which may take as long as whoever writes
+		var o outcome
+		if f.RegistrationBearer {
+			o.source, o.err = credential.BearerStdin(in)
+		} else {
+			o.source, o.err = credential.ChatGPTStdin(in, value(f.ChatGPTAccount))
+		}
+		read <- o
+	}()
+	select {
+	case o := <-read:
+		return o.source, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
