@@ -1,15 +1,11 @@
 package credential
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os/exec"
-	"strings"
-	"syscall"
 	"time"
 )
 
@@ -21,14 +17,13 @@ const (
 	commandKeep = 5 * time.Minute
 	// commandPause is the least time between two runs, whatever the registry says.
 	commandPause = time.Minute
-	// maxComplaint bounds what is kept of a command's standard error, in bytes.
-	maxComplaint = 4096
 )
 
 // command is the token that a program prints.
 type command struct {
 	lasting
 	argv []string
+	run  func(context.Context) (Secret, error)
 	// busy holds one value while a goroutine looks at the fields below. It may run
 	// the command meanwhile, so that others have to be able to give up.
 	busy    chan struct{}
@@ -47,7 +42,9 @@ func Command(argv []string) (Source, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return nil, errors.New("token command: it is empty")
 	}
-	return &command{argv: argv, busy: make(chan struct{}, 1)}, nil
+	c := &command{argv: argv, busy: make(chan struct{}, 1)}
+	c.run = func(ctx context.Context) (Secret, error) { return runCommand(ctx, argv, commandTime) }
+	return c, nil
 }
 
 func (c *command) Authorize(ctx context.Context, r *http.Request, _ []byte) error {
@@ -67,7 +64,7 @@ func (c *command) Authorize(ctx context.Context, r *http.Request, _ []byte) erro
 // renew runs the command if it is time to. The caller holds busy.
 func (c *command) renew(ctx context.Context) error {
 	age := time.Since(c.ran)
-	stale := c.token == "" || c.refused || c.err != nil || age >= commandKeep
+	stale := c.token.text == nil || c.refused || c.err != nil || age >= commandKeep
 	if stale && (c.ran.IsZero() || age >= commandPause) {
 		token, err := c.run(ctx)
 		if ctx.Err() != nil {
@@ -78,7 +75,7 @@ func (c *command) renew(ctx context.Context) error {
 			c.token, c.refused = token, false
 		}
 	}
-	if c.err != nil && (c.token == "" || c.refused) {
+	if c.err != nil && (c.token.text == nil || c.refused) {
 		return &unavailable{fmt.Errorf("token command %s: %w", c.argv[0], c.err)}
 	}
 	return nil
@@ -91,68 +88,5 @@ func (c *command) Refused() {
 	<-c.busy
 }
 
-func (c *command) run(ctx context.Context) (Secret, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, commandTime, fmt.Errorf("it took more than %v", commandTime))
-	defer cancel()
-	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	out, complaint := &head{max: maxToken + 2}, &tail{max: maxComplaint}
-	cmd.Stdout, cmd.Stderr = out, complaint
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
-	text := strings.TrimSpace(out.String())
-	if err != nil {
-		return "", complaint.explain(err, text)
-	}
-	return checkToken(text)
-}
-
 func (c *command) Allows(base *url.URL) error { return secureRule(base) }
 func (c *command) Scoped() bool               { return false }
-
-// head keeps the beginning of what is written to it.
-type head struct {
-	bytes.Buffer
-	max int
-}
-
-func (h *head) Write(p []byte) (int, error) {
-	_, _ = h.Buffer.Write(p[:min(len(p), h.max-h.Len())])
-	return len(p), nil
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	kept []byte
-	max  int
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.kept = append(t.kept, p[max(0, len(p)-t.max):]...)
-	t.kept = t.kept[max(0, len(t.kept)-t.max):]
-	return len(p), nil
-}
-
-// explain adds the last line that was written to an error, without secret and
-// without what would not print.
-func (t *tail) explain(err error, secret string) error {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(t.kept), "?"))
-	line := text[strings.LastIndexByte(text, '\n')+1:]
-	for word := range strings.FieldsSeq(secret) {
-		line = strings.ReplaceAll(line, word, redacted)
-	}
-	line = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, line)
-	if line == "" {
-		return err
-	}
-	return fmt.Errorf("%w: %.500s", err, line)
-}

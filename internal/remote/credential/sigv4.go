@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -85,7 +87,7 @@ func (s *sigV4) Authorize(ctx context.Context, r *http.Request, body []byte) err
 	}
 	// The signer signs all headers that it finds, so that it gets a request with
 	// those alone.
-	bare := &http.Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: http.Header{}}
+	bare := &http.Request{Method: r.Method, URL: normal(r.URL), Host: r.Host, Header: http.Header{}}
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		bare.Header.Set("Content-Type", kind)
 	}
@@ -99,6 +101,21 @@ func (s *sigV4) Authorize(ctx context.Context, r *http.Request, body []byte) err
 		}
 	}
 	return nil
+}
+
+// normal is the URL with the path that signatures are made over: without empty and
+// dot segments. The signer leaves that to its callers.
+func normal(u *url.URL) *url.URL {
+	n := *u
+	escaped := u.EscapedPath()
+	clean := path.Clean("/" + escaped)
+	if strings.HasSuffix(escaped, "/") && clean != "/" {
+		clean += "/"
+	}
+	if unescaped, err := url.PathUnescape(clean); err == nil {
+		n.Path, n.RawPath = unescaped, clean
+	}
+	return &n
 }
 
 func (s *sigV4) Allows(base *url.URL) error { return secureRule(base) }

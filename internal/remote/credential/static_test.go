@@ -1,0 +1,110 @@
+package credential
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestSecretsDoNotPrint(t *testing.T) {
+	s := NewSecret("hunter2")
+	holder := struct {
+		S Secret
+		P *Secret
+	}{s, &s}
+	j, err := json.Marshal(holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := fmt.Sprint(s, holder, string(j), s.String(), fmt.Errorf("x %s", s))
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T%v"} {
+		all += fmt.Sprintf(verb, holder) + fmt.Sprintf(verb, s)
+	}
+	source := must(t)(Bearer("hunter2"))
+	all += fmt.Sprintf("%v %+v %#v", source, source, source)
+	for _, form := range []string{"hunter2", "68756e74657232", "68756E74657232"} {
+		if strings.Contains(all, form) {
+			t.Errorf("%q is in %s", form, all)
+		}
+	}
+	if s.Reveal() != "hunter2" {
+		t.Error("the secret is lost")
+	}
+}
+
+func TestAPIKey(t *testing.T) {
+	s := must(t)(APIKey(" key\n"))
+	if got := shown(t, s); got != "Bearer key" {
+		t.Error(got)
+	}
+	for base, want := range map[string]bool{
+		"http://127.0.0.1:1": true, "https://localhost": true, "http://[::1]:4": true, "http://127.9.9.9": true,
+		"https://openai.com": true, "https://api.openai.org/x": true, "https://A.OpenAI.com": true, "https://a.openai.com.": true,
+		"http://openai.com": false, "https://notopenai.com": false, "https://openai.com.evil.test": false, "https://h.test": false,
+		"ftp://127.0.0.1": false, "http://localhost.evil.test": false, "https://openai.com@evil.test": false, "http://127.0.0.1.evil.test": false,
+	} {
+		allow(t, s, base, want)
+	}
+	if s.Scoped() || s.Changed() != nil || s.Done() != nil || s.Err() != nil {
+		t.Error("a key that changes, ends or is made for one environment")
+	}
+}
+
+func TestBearer(t *testing.T) {
+	s := must(t)(Bearer("tok"))
+	if got := shown(t, s); got != "Bearer tok" {
+		t.Error(got)
+	}
+	for base, want := range map[string]bool{
+		"https://h.test": true, "http://localhost:1": true, "http://LOCALHOST:1": true, "http://[::ffff:127.0.0.1]": true,
+		"http://h.test": false, "http://10.0.0.1": false, "ws://localhost": false, "http://localhost.test": false,
+	} {
+		allow(t, s, base, want)
+	}
+}
+
+func TestEnv(t *testing.T) {
+	t.Setenv("THE_TOKEN", " tok ")
+	if got := shown(t, must(t)(Env("THE_TOKEN"))); got != "Bearer tok" {
+		t.Error(got)
+	}
+	t.Setenv("THE_TOKEN", "")
+	if _, err := Env("THE_TOKEN"); err == nil || !strings.Contains(err.Error(), "THE_TOKEN") {
+		t.Error(err)
+	}
+}
+
+func TestTokensThatAreNone(t *testing.T) {
+	for _, bad := range []string{"", "hunter 2", "hunter\x00", "hunter\t2", "hunterü", "hunter\r\nx: y", "hunter\x7f", strings.Repeat("hunter2", 3000)} {
+		_, err := Bearer(bad)
+		if err == nil || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%.20q: %v", bad, err)
+		}
+		if _, err := APIKey(bad); err == nil || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%.20q: %v", bad, err)
+		}
+	}
+	if _, err := Bearer(strings.Repeat("x", maxToken)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFromEnvironment(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("CODEX_HOME", home)
+	write(t, home+"/auth.json", `{"OPENAI_API_KEY":"from-file"}`)
+	t.Setenv("CODEX_API_KEY", " from-env ")
+	if got := shown(t, must(t)(FromEnvironment(t.Context()))); got != "Bearer from-env" {
+		t.Error(got)
+	}
+	t.Setenv("CODEX_API_KEY", "")
+	if got := shown(t, must(t)(FromEnvironment(t.Context()))); got != "Bearer from-file" {
+		t.Error(got)
+	}
+	t.Setenv("CODEX_HOME", "")
+	t.Setenv("HOME", home)
+	if text := wantUnavailable(t, must(t)(FromEnvironment(t.Context()))); !strings.Contains(text, "set CODEX_API_KEY") || !strings.Contains(text, home+"/.codex") {
+		t.Error(text)
+	}
+}
