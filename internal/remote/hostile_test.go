@@ -30,7 +30,11 @@ func (r *rig) connect(id string) *remotetest.Conn {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { _ = c.Close() })
+	late := time.AfterFunc(time.Minute, func() { _ = c.Close() }) // nobody reads for ever
+	r.t.Cleanup(func() {
+		late.Stop()
+		_ = c.Close()
+	})
 	return c
 }
 
