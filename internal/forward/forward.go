@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -25,8 +26,15 @@ type Options struct {
 	Log  zerolog.Logger
 }
 
-// Forwarder hands connections on. It has no state.
-type Forwarder struct{ opts Options }
+// Forwarder hands connections on.
+type Forwarder struct {
+	opts  Options
+	conns atomic.Int64 // there are, with those whose harness left before the server answered
+}
+
+// maxConns bounds the connections: twice the streams of a socket, so that those of
+// an ended one may last for a while.
+const maxConns = 256
 
 // New returns a forwarder. It does not connect yet.
 func New(opts Options) (*Forwarder, error) {
@@ -34,18 +42,24 @@ func New(opts Options) (*Forwarder, error) {
 	if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.Fragment != "" {
 		return nil, errors.New("the URL to connect to has to be ws://HOST:PORT or wss://HOST:PORT") // the given one may hold a password
 	}
-	return &Forwarder{opts}, nil
+	return &Forwarder{opts: opts}, nil
 }
 
 // Serve serves the connection of a harness until it ends, or ctx does. A server that
 // cannot be reached ends it.
 func (f *Forwarder) Serve(ctx context.Context, c proto.Conn, _ proto.Hello) {
 	defer c.Close()
-	s, err := f.connect(ctx, c)
-	if errors.Is(err, errLeft) || ctx.Err() != nil {
+	if f.conns.Add(1) > maxConns {
+		f.conns.Add(-1)
+		f.opts.Log.Warn().Msg("connection not forwarded: there are too many")
 		return
 	}
+	defer f.conns.Add(-1)
+	s, err := f.opts.Dial(ctx, f.opts.URL, nil, -1)
 	if err != nil {
+		if ctx.Err() != nil {
+			return
+		}
 		f.opts.Log.Warn().Err(err).Msg("connection not forwarded: the server does not answer")
 		return
 	}
@@ -62,31 +76,6 @@ func (f *Forwarder) Serve(ctx context.Context, c proto.Conn, _ proto.Hello) {
 	if err := errors.Join(notable(<-up), notable(err)); err != nil {
 		f.opts.Log.Warn().Err(err).Msg("forwarded connection ended")
 	}
-}
-
-var errLeft = errors.New("the harness has left")
-
-// connect dials, as long as the harness stays.
-func (f *Forwarder) connect(ctx context.Context, c proto.Conn) (*socket.Socket, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop, watched := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		if w, ok := c.(proto.Watcher); ok && w.AwaitEnd(stop) {
-			cancel(errLeft)
-		}
-	}()
-	s, err := f.opts.Dial(ctx, f.opts.URL, nil, -1)
-	close(stop)
-	<-watched
-	if errors.Is(context.Cause(ctx), errLeft) {
-		if err == nil {
-			_ = s.Close()
-		}
-		return nil, errLeft
-	}
-	return s, err
 }
 
 // sendAll sends the harness's messages to the server until one of the two ends.
