@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/exec-server/exec-server/internal/remote/socket"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 func TestProxyChoice(t *testing.T) {
@@ -180,7 +181,7 @@ const limit = 1 << 10
 
 func echo(t *testing.T, s *socket.Socket) {
 	t.Helper()
-	if err := s.Write(socket.AppendFrame(nil, socket.Binary, []byte("hello"))); err != nil {
+	if err := s.Write(wsframe.AppendMasked(nil, wsframe.Binary, []byte("hello"))); err != nil {
 		t.Fatal(err)
 	}
 	if text, binary, err := s.Read(); err != nil || !binary || string(text) != "hello" {
