@@ -15,6 +15,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/remote/socket"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // Options say where connections go.
@@ -85,17 +86,11 @@ func sendAll(c proto.Conn, s *socket.Socket) error {
 		if err != nil {
 			return err
 		}
-		// What is no message does not get through a relay, whoever serves.
-		if _, err := proto.ParseMessage(f.Body()); err != nil {
-			return broken{errNoMessage}
-		}
 		if err := send(c, s, f.Body()); err != nil {
 			return err
 		}
 	}
 }
-
-var errNoMessage = errors.New("the harness sends what is no message of the protocol")
 
 // stallTime is how long the server may take to read before the harness is watched.
 const stallTime = 100 * time.Millisecond
@@ -127,10 +122,10 @@ func send(c proto.Conn, s *socket.Socket, message []byte) error {
 const maxPart = 4 << 20
 
 func write(s *socket.Socket, message []byte) error {
-	for opcode := byte(socket.Text); ; opcode = continuation {
+	for opcode := byte(wsframe.Text); ; opcode = continuation {
 		part := message[:min(len(message), maxPart)]
 		message = message[len(part):]
-		frame := socket.AppendFrame(make([]byte, 0, socket.HeaderSize+len(part)), opcode, part)
+		frame := wsframe.AppendMasked(make([]byte, 0, headerSize+len(part)), opcode, part)
 		if len(message) > 0 {
 			frame[0] &^= final
 		}
@@ -144,6 +139,7 @@ func write(s *socket.Socket, message []byte) error {
 const (
 	final        = 0x80
 	continuation = 0
+	headerSize   = 14 // the most that is before a frame's payload
 )
 
 // broken is the end of a connection that somebody should hear of.
