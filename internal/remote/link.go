@@ -77,16 +77,19 @@ func (l *Link) enter(s State, err error, wait time.Duration) {
 		if st.State = s; s != Connected {
 			st.Since, st.Streams = time.Time{}, 0
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errLeave) {
 			st.LastError, st.LastErrorAt = err.Error(), time.Now()
 		}
 	})
 	e := l.opts.Log.Info()
-	if err != nil {
+	switch {
+	case errors.Is(err, errLeave):
+		e = e.Str("reason", err.Error())
+	case err != nil:
 		e = l.opts.Log.Warn().Err(err)
 	}
 	if wait > 0 {
-		e = e.Dur("retry_in", wait.Round(time.Millisecond))
+		e = e.Stringer("retry_in", wait.Round(time.Millisecond))
 	}
 	e.Str("state", string(s)).Msg("remote " + string(s))
 }
