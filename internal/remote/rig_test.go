@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -126,11 +127,17 @@ func (r *rig) start(opts remote.Options) *link {
 	}()
 	l.stop = func() error {
 		cancel()
-		<-l.done
-		return ended
+		select {
+		case <-l.done:
+			return ended
+		case <-time.After(patience):
+			return errors.New("the link does not end")
+		}
 	}
 	r.t.Cleanup(func() {
-		_ = l.stop()
+		if err := l.stop(); err != nil && !opts.ExitOnRefusal {
+			r.t.Errorf("the link ends with %v", err)
+		}
 		if strings.Contains(l.log.String(), key) {
 			r.t.Error("the credential is in the log")
 		}
@@ -143,9 +150,22 @@ func (r *rig) start(opts remote.Options) *link {
 
 func (r *rig) noise(id string) *link { return r.start(r.options(id, remote.Noise)) }
 
+// patience is for what does not take long.
+const patience = time.Minute
+
+// await waits for c, or fails the test and says what it waited for.
+func await(t testing.TB, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Errorf("%s does not come", what)
+	}
+}
+
 // soon is a context for what does not take long.
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -181,7 +201,7 @@ func (r *rig) tryOpen(id, resume string) (*harness, error) {
 	h.c = client.New(conn, h.notified)
 	r.t.Cleanup(func() {
 		_ = h.c.Close()
-		<-h.c.Done()
+		await(r.t, h.c.Done(), "the end of a connection that was closed")
 	})
 	h.session, err = h.c.Initialize(ctx, "test", resume)
 	return h, err
@@ -249,7 +269,7 @@ func (h *harness) sh(script string) string {
 	case <-end:
 	case <-h.c.Done():
 		h.t.Errorf("the connection ends while %.40q runs", script)
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		h.t.Errorf("%.40q does not end", script)
 	}
 	h.mu.Lock()
