@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/exec-server/exec-server/internal/proto"
@@ -37,7 +38,7 @@ func (l *Link) connect(ctx context.Context, reg registry.Registration) (held tim
 	}
 	l.enter(Connected, nil, 0)
 	if l.opts.Transport == Direct {
-		err = l.serveDirect(ctx, s)
+		err = l.serveDirect(ctx, s, reg)
 	} else {
 		err = l.serveStreams(ctx, s, reg)
 	}
@@ -128,7 +129,7 @@ func (l *Link) serveStreams(ctx context.Context, s *socket.Socket, reg registry.
 			return err
 		},
 		Serve: func(ctx context.Context, c proto.Conn) {
-			l.opts.Serve(ctx, c, proto.Hello{Peer: peer, Relayed: true})
+			l.opts.Serve(ctx, c, proto.Hello{Peer: "exec-server relay", Relayed: true})
 		},
 		Count: func(n int) { l.update(func(st *Status) { st.Streams = n }) },
 	})
@@ -139,17 +140,21 @@ func (l *Link) serveStreams(ctx context.Context, s *socket.Socket, reg registry.
 	return err
 }
 
-// peer names a harness in messages about what it sent.
-const peer = "exec-server remote"
-
 // serveDirect serves the one connection of a socket.
-func (l *Link) serveDirect(ctx context.Context, s *socket.Socket) error {
+func (l *Link) serveDirect(ctx context.Context, s *socket.Socket, reg registry.Registration) error {
 	defer s.Close()
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	l.update(func(st *Status) { st.Streams = 1 })
-	l.opts.Serve(ctx, &socket.Conn{Socket: s}, proto.Hello{Peer: peer})
+	l.opts.Serve(ctx, &socket.Conn{Socket: s}, proto.Hello{Peer: directPeer(reg.URL)})
 	if err := s.Err(); err != nil {
 		return err
 	}
 	return errors.New("the environment ended the connection")
+}
+
+// directPeer is what the reference calls a harness in messages about what it sent,
+// less the query, in which there may be a signature.
+func directPeer(target string) string {
+	target, _, _ = strings.Cut(target, "?")
+	return "direct exec-server websocket " + target
 }

@@ -424,3 +424,25 @@ func TestDirectConnections(t *testing.T) {
 		t.Error(strings.Join(odd, "\n"))
 	}
 }
+
+// Over direct, what is no message is answered, as on a listener's connection. The
+// answer names the socket, without what may be secret of its URL.
+func TestWhatIsNoMessageOverDirect(t *testing.T) {
+	r := newRig(t)
+	r.start(r.options("e", remote.Direct))
+	c, err := r.peer.Open(soon(t), "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.WriteFrames(proto.Frame(append(proto.NewFrame(0), `[]`...)).Seal()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := c.ReadFrame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(f.Body()); !strings.Contains(text, `"code":-32600,`) || !strings.Contains(text, " from direct exec-server websocket ws://") || strings.Contains(text, "?") {
+		t.Errorf("it answers %s", text)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // Whenever a connection ends, TCP just ends.
@@ -88,11 +89,11 @@ func TestMessagesHaveALimit(t *testing.T) {
 	s = dialWS(t, l, "/")
 	s.send(text, "hello")
 	<-lengths
-	_, _ = s.Write(frame(text, make([]byte, maxFrame)))
-	if n := <-lengths; n != maxFrame {
+	_, _ = s.Write(frame(text, make([]byte, wsframe.MaxPayload)))
+	if n := <-lengths; n != wsframe.MaxPayload {
 		t.Errorf("the largest frame arrives with %d bytes", n)
 	}
-	_, _ = s.Write(frame(text, make([]byte, maxFrame+1)))
+	_, _ = s.Write(frame(text, make([]byte, wsframe.MaxPayload+1)))
 	s.dropped()
 	other := dialWS(t, l, "/") // nothing has happened to others
 	other.send(text, "x")

@@ -5,12 +5,12 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/exec-server/exec-server/internal/hangup"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 type wireKey struct{}
@@ -23,8 +23,7 @@ type wireConn struct {
 	*net.TCPConn
 	mu sync.Mutex // makes writes whole; a peer's slowness holds up only itself
 
-	broken atomic.Bool // nothing more can be read
-	meter  *frameMeter // of what is read; nil before the upgrade
+	meter  *wsframe.Meter // of what is read; nil before the upgrade
 	door   *door
 	ticket ticket // guarded by door.mu
 }
@@ -35,32 +34,18 @@ func (c *wireConn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// Read implements net.Conn. The WebSocket library reports the end of a message
-// and the end of the connection within one by the same error.
+// Read implements net.Conn.
 func (c *wireConn) Read(p []byte) (int, error) {
-	if c.meter != nil && c.meter.over { // the payload need not come
-		c.broken.Store(true)
-		return 0, errFrameSize
+	if c.meter == nil {
+		return c.TCPConn.Read(p)
 	}
-	n, err := c.TCPConn.Read(p)
-	if c.meter != nil && n > 0 {
-		var over error
-		if n, over = c.meter.pass(p[:n]); over != nil && n == 0 {
-			err = over
-		}
-	}
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.broken.Store(true)
-	}
-	return n, err
+	return c.meter.Read(c.TCPConn, p)
 }
-
-const closeFrame = 0x88
 
 // Write implements net.Conn. Close frames of the library are swallowed: the
 // protocol ends connections by ending TCP.
 func (c *wireConn) Write(p []byte) (int, error) {
-	if len(p) > 0 && p[0] == closeFrame {
+	if wsframe.IsClose(p) {
 		return len(p), nil
 	}
 	c.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // maxFirst bounds the first message, which is there to say hello: what a stranger
@@ -73,7 +74,7 @@ func (c *wsConn) read() (proto.Frame, error) {
 		}
 		n, err := r.Read(c.in[len(c.in):cap(c.in)])
 		c.in = c.in[:len(c.in)+n]
-		if err == io.EOF && !c.wire.broken.Load() {
+		if err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
@@ -120,7 +121,7 @@ func (c *wsConn) AwaitEnd(stop <-chan struct{}) bool { return c.wire.awaitEnd(st
 // ending makes io.EOF of all ways in which a harness just goes away: harnesses
 // do not say good-bye.
 func ending(err error) error {
-	if websocket.CloseStatus(err) != -1 || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	if websocket.CloseStatus(err) != -1 || errors.Is(err, wsframe.ErrEnd) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) || errors.Is(err, context.Canceled) {
 		return io.EOF
 	}

@@ -1,12 +1,12 @@
 package transport
 
 import (
-	"encoding/binary"
 	"io"
 	"net"
 	"slices"
 
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // copyBelow is the size under which a frame is copied beside its neighbours, so
@@ -24,7 +24,7 @@ func (c *wsConn) WriteFrames(frames []byte) error {
 			return io.ErrUnexpectedEOF
 		}
 		body := f.Body()
-		c.out = appendHeader(c.out, len(body))
+		c.out = wsframe.AppendHeader(c.out, wsframe.Text, len(body))
 		if len(body) < copyBelow {
 			c.out = append(c.out, body...)
 			continue
@@ -38,16 +38,4 @@ func (c *wsConn) WriteFrames(frames []byte) error {
 		return err
 	}
 	return c.wire.writeAll(append(large, c.out[from:]))
-}
-
-// appendHeader begins a text frame of n bytes, final and unmasked.
-func appendHeader(dst []byte, n int) []byte {
-	dst = append(dst, 0x81)
-	switch {
-	case n < 126:
-		return append(dst, byte(n))
-	case n < 1<<16:
-		return binary.BigEndian.AppendUint16(append(dst, 126), uint16(n))
-	}
-	return binary.BigEndian.AppendUint64(append(dst, 127), uint64(n))
 }

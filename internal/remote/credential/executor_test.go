@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -158,6 +159,23 @@ func FuzzFrame(f *testing.F) {
 		got, err := parseFrame(text)
 		if err == nil && (got.token.Reveal() == "" || !isHeaderValue(got.token.Reveal()) || got.expires.Unix() < 0) {
 			t.Errorf("%q gave %v %v", text, got.expires, got.environment)
+		}
+	})
+}
+
+// FuzzLines has what an owner of credentials may write after a good line.
+func FuzzLines(f *testing.F) {
+	f.Add([]byte(line("tok2", far)))
+	f.Add([]byte(line("tok2", far) + "{}\n"))
+	f.Add([]byte(strings.Repeat("x", maxToken+1)))
+	f.Fuzz(func(t *testing.T, more []byte) {
+		s, err := ExecutorStdin(t.Context(), io.MultiReader(strings.NewReader(line("tok", far)), bytes.NewReader(more)), "env")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-s.Done()
+		if got := shown(t, s); !strings.HasPrefix(got, "Bearer ") || !isHeaderValue(got[len("Bearer "):]) {
+			t.Errorf("%q gave %q, %v", more, got, s.Err())
 		}
 	})
 }

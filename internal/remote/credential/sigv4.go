@@ -96,9 +96,14 @@ func (s *sigV4) Authorize(ctx context.Context, r *http.Request, body []byte) err
 		return fmt.Errorf("sign the request: %w", err)
 	}
 	for _, name := range []string{"Authorization", "X-Amz-Date", "X-Amz-Security-Token"} {
-		if v := bare.Header.Get(name); v != "" {
-			r.Header.Set(name, v)
+		v := bare.Header.Get(name)
+		if v == "" {
+			continue
 		}
+		if strings.IndexFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 {
+			return &unavailable{errors.New("failed to load AWS credentials: they have other than visible ASCII characters")}
+		}
+		r.Header.Set(name, v)
 	}
 	return nil
 }

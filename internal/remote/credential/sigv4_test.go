@@ -135,3 +135,29 @@ func checkScope(t *testing.T, a AWS, want ...string) {
 	allow(t, s, "https://h.test", true)
 	allow(t, s, "http://h.test", false)
 }
+
+// FuzzSigV4 has what a file of credentials, or a service that gives them out, may
+// hold. The files themselves are read by AWS's library.
+func FuzzSigV4(f *testing.F) {
+	f.Add("AKIDEXAMPLE", "secret", "session/token", "us-east-1", "https://h.test/a%20b//c?x=1")
+	f.Add("A\r\nX-Other: y", "", "é", "", "ws://h/%zz?%")
+	f.Fuzz(func(t *testing.T, id, secret, session, region, to string) {
+		u, err := url.Parse(to)
+		if err != nil {
+			return
+		}
+		s := &sigV4{region: region, service: DefaultAWSService, now: time.Now,
+			provider: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret, SessionToken: session}, nil
+			})}
+		r := &http.Request{Method: "GET", URL: u, Host: u.Host, Header: http.Header{}}
+		if err := s.Authorize(t.Context(), r, nil); err != nil {
+			return
+		}
+		for name, values := range r.Header {
+			if len(values) != 1 || strings.IndexFunc(values[0], func(r rune) bool { return r < ' ' || r > '~' }) >= 0 {
+				t.Errorf("%s: %q", name, values)
+			}
+		}
+	})
+}

@@ -56,7 +56,7 @@ func newClient(o Options, getenv func(string) string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{proxy: proxy, tls: tlsConfig(roots), dial: (&net.Dialer{Timeout: timeout}).DialContext}
+	c := &Client{proxy: proxy, tls: tlsConfig(roots), dial: (&net.Dialer{Timeout: timeout, Control: limitUnsent}).DialContext}
 	t := c.transport()
 	t.Proxy = func(r *http.Request) (*url.URL, error) { return c.proxy(r.URL) }
 	t.ForceAttemptHTTP2 = true

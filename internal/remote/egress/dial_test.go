@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/exec-server/exec-server/internal/remote/socket"
 )
 
 func TestRefusedUpgrades(t *testing.T) {
@@ -20,15 +23,12 @@ func TestRefusedUpgrades(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, status := range map[string]int{"/moved": http.StatusFound, "/refused": http.StatusConflict} {
-		_, resp, err := c.Dial(t.Context(), "ws://"+addr+path+"?sig=hunter3", nil)
-		if err == nil || resp == nil || resp.StatusCode != status {
-			t.Fatalf("%s: %v, %v", path, resp, err)
+		_, err := c.Connect(t.Context(), "ws://"+addr+path+"?sig=hunter3", nil, limit)
+		if refused, ok := errors.AsType[*socket.RefusedError](err); !ok || refused.Status != status {
+			t.Fatalf("%s: %v", path, err)
 		}
 		if strings.Contains(err.Error(), "hunter") {
 			t.Errorf("the URL is told: %v", err)
-		}
-		if text, _ := io.ReadAll(resp.Body); len(text) == 0 {
-			t.Errorf("%s: the body is gone", path)
 		}
 	}
 	resp, err := c.HTTP().Get("http://" + addr + "/moved")
@@ -47,12 +47,12 @@ func TestConnectionOutlivesItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	conn, _, err := c.Dial(ctx, "ws://"+origin(t, nil, nil), nil)
+	conn, err := c.Connect(ctx, "ws://"+origin(t, nil, nil), nil, limit)
 	cancel()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.CloseNow()
+	defer conn.Close()
 	echo(t, conn)
 }
 
@@ -62,7 +62,7 @@ func TestTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"", "http://hunter2", "ws://", "wss://:443", "ws://h:hunter2/", "mailto:hunter2", "ws://[::1"} {
-		_, _, err := c.Dial(t.Context(), bad, nil)
+		_, err := c.Connect(t.Context(), bad, nil, limit)
 		if err == nil || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -98,8 +98,8 @@ func FuzzTunnel(f *testing.F) {
 			_, _ = theirs.Write(answer)
 			theirs.Close()
 		}()
-		if conn, _, err := c.Dial(t.Context(), "ws://registry.test/", nil); err == nil {
-			conn.CloseNow()
+		if conn, err := c.Connect(t.Context(), "ws://registry.test/", nil, limit); err == nil {
+			conn.Close()
 		}
 		ours.Close()
 	})
@@ -122,7 +122,7 @@ func TestTime(t *testing.T) {
 					}
 					start := time.Now()
 					if strings.HasPrefix(to, "ws") {
-						_, _, err = c.Dial(t.Context(), to, nil)
+						_, err = c.Connect(t.Context(), to, nil, limit)
 					} else {
 						_, err = c.HTTP().Get(to)
 					}
@@ -167,7 +167,7 @@ func TestCertificates(t *testing.T) {
 			if err != nil {
 				return
 			}
-			conn, _, err := c.Dial(t.Context(), "wss://"+addr, nil)
+			conn, err := c.Connect(t.Context(), "wss://"+addr, nil, limit)
 			if (err == nil) != tt.ok {
 				t.Fatal(err)
 			}
@@ -177,7 +177,7 @@ func TestCertificates(t *testing.T) {
 			}
 			if err == nil {
 				echo(t, conn)
-				conn.CloseNow()
+				conn.Close()
 				resp.Body.Close()
 			}
 		})

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coder/websocket"
+	"github.com/exec-server/exec-server/internal/remote/socket"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 func TestProxyChoice(t *testing.T) {
@@ -100,11 +101,11 @@ func TestThroughProxy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			conn, _, err := c.Dial(t.Context(), scheme+"://registry.test/x", nil)
+			conn, err := c.Connect(t.Context(), scheme+"://registry.test/x", nil, limit)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer conn.CloseNow()
+			defer conn.Close()
 			echo(t, conn)
 			resp, err := c.HTTP().Get(strings.Replace(scheme, "ws", "http", 1) + "://registry.test/y")
 			if err != nil {
@@ -138,7 +139,7 @@ func TestProxyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, to := range []string{"ws://registry.test/?sig=hunter3", "wss://registry.test/?sig=hunter3"} {
-		_, _, err := c.Dial(t.Context(), to, nil)
+		_, err := c.Connect(t.Context(), to, nil, limit)
 		if err == nil || strings.Contains(err.Error(), "hunter") || !strings.Contains(err.Error(), "Proxy Authentication Required") {
 			t.Errorf("%s: %v", to, err)
 		}
@@ -152,7 +153,7 @@ func TestProxyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, to := range []string{"ws://registry.test/?sig=hunter3", "wss://registry.test/?sig=hunter3"} {
-		if _, _, err := gone.Dial(t.Context(), to, nil); err == nil || strings.Contains(err.Error(), "hunter") {
+		if _, err := gone.Connect(t.Context(), to, nil, limit); err == nil || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
@@ -164,23 +165,26 @@ func TestLoopbackGoesPastTheProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, _, err := c.Dial(t.Context(), "ws://"+origin(t, nil, nil), nil)
+	conn, err := c.Connect(t.Context(), "ws://"+origin(t, nil, nil), nil, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.CloseNow()
+	defer conn.Close()
 	echo(t, conn)
 	if n := len(p.requests()); n != 0 {
 		t.Errorf("the proxy saw %d requests", n)
 	}
 }
 
-func echo(t *testing.T, c *websocket.Conn) {
+// limit is for messages that are short.
+const limit = 1 << 10
+
+func echo(t *testing.T, s *socket.Socket) {
 	t.Helper()
-	if err := c.Write(t.Context(), websocket.MessageBinary, []byte("hello")); err != nil {
+	if err := s.Write(wsframe.AppendMasked(nil, wsframe.Binary, []byte("hello"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, text, err := c.Read(t.Context()); err != nil || string(text) != "hello" {
+	if text, binary, err := s.Read(); err != nil || !binary || string(text) != "hello" {
 		t.Fatalf("got %q, %v", text, err)
 	}
 }
@@ -193,11 +197,11 @@ func TestHeadersOfUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, _, err := c.Dial(t.Context(), "ws://"+addr+"/a%20b//c?x=1&a=b%2Fc", http.Header{"X-Request-Id": {"req_1"}})
+	conn, err := c.Connect(t.Context(), "ws://"+addr+"/a%20b//c?x=1&a=b%2Fc", http.Header{"X-Request-Id": {"req_1"}}, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn.CloseNow()
+	conn.Close()
 	var names []string
 	for name := range saw {
 		names = append(names, name)

@@ -58,12 +58,12 @@ func TestThroughSocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, _, err := c.Dial(t.Context(), scheme+"://registry.test/", nil)
+		conn, err := c.Connect(t.Context(), scheme+"://registry.test/", nil, limit)
 		if err != nil {
 			t.Fatalf("%s: %v", scheme, err)
 		}
 		echo(t, conn)
-		conn.CloseNow()
+		conn.Close()
 		if got := <-asked; got != "u:word@registry.test" {
 			t.Errorf("%s: asked for %s", scheme, got)
 		}

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -223,6 +224,28 @@ func FuzzAnswer(f *testing.F) {
 		fields, err := parse(text, "environment_id", "url")
 		if err == nil && len(fields) != 2 || err != nil && !errors.Is(err, ErrAnswer) {
 			t.Errorf("%q gave %v, %v", text, fields, err)
+		}
+	})
+}
+
+// FuzzRead has bodies that say they are compressed.
+func FuzzRead(f *testing.F) {
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("zstd", z.EncodeAll([]byte(registered), nil))
+	z.Close()
+	var b bytes.Buffer
+	g := gzip.NewWriter(&b)
+	_, _ = g.Write([]byte(registered))
+	g.Close()
+	f.Add("gzip", b.Bytes())
+	f.Add("identity", []byte(registered))
+	f.Fuzz(func(t *testing.T, coding string, body []byte) {
+		resp := &http.Response{Header: http.Header{"Content-Encoding": {coding}}, Body: io.NopCloser(bytes.NewReader(body))}
+		if text, err := read(resp); len(text) > maxAnswer || err != nil && text != nil {
+			t.Errorf("%d bytes, %v", len(text), err)
 		}
 	})
 }

@@ -118,10 +118,10 @@ func (m *mux) validate(ctx context.Context, id string, e *entry, r *noise.Respon
 // start answers the handshake, in the stream's own lane so that nothing overtakes
 // it, and serves the stream.
 func (m *mux) start(s *stream, answer []byte) {
+	defer s.discard()
 	if m.sender.send(s.lane, message(Frame{Kind: Handshake, StreamID: s.id, Payload: answer})) != nil {
 		return
 	}
 	m.opts.Serve(m.ctx, s)
 	m.finish(s)
-	s.discard()
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/remote/noise"
-	"github.com/exec-server/exec-server/internal/remote/socket"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // rendezvous is a Socket, and the other end of it.
@@ -46,7 +46,7 @@ func (r *rendezvous) Write(frames []byte) error {
 			size, head = int(binary.BigEndian.Uint64(frames[2:])), 10
 		}
 		payload := append([]byte(nil), frames[head+4:head+4+size]...)
-		socket.Key(frames[head : head+4]).Hide(payload)
+		wsframe.Key(frames[head : head+4]).Hide(payload)
 		frames = frames[head+4+size:]
 		f, err := Parse(payload)
 		if err != nil {

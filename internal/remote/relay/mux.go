@@ -9,7 +9,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/remote/noise"
-	"github.com/exec-server/exec-server/internal/remote/socket"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // MaxMessage is the largest message of the rendezvous, in bytes. A larger one ends
@@ -231,7 +231,7 @@ func (m *mux) sendReset(id string) {
 }
 
 // message is a frame as a WebSocket message.
-func message(f Frame) []byte { return socket.AppendFrame(nil, socket.Binary, f.Append(nil)) }
+func message(f Frame) []byte { return wsframe.AppendMasked(nil, wsframe.Binary, f.Append(nil)) }
 
 // brief shortens an id, which may be of any length, for a log.
 func brief(id string) string {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/remote/noise"
-	"github.com/exec-server/exec-server/internal/remote/socket"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // maxWaiting is how many messages may wait in a stream.
@@ -179,7 +179,7 @@ func (s *stream) appendRecord(dst, head, text []byte) ([]byte, error) {
 	size := len(head) + len(text) + noise.Overhead
 	prefix := appendDataHeader(make([]byte, 0, recordRoom+len(s.id)), s.id, s.seq, size)
 	s.seq++
-	dst, key := socket.BeginFrame(dst, socket.Binary, len(prefix)+size)
+	dst, key := wsframe.BeginMasked(dst, wsframe.Binary, len(prefix)+size)
 	start := len(dst)
 	dst = append(dst, prefix...)
 	plain := len(dst)

@@ -8,6 +8,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // MaxMessage is the largest message of a Conn, in bytes: the limit to dial with.
@@ -42,7 +43,7 @@ func (c *Conn) WriteFrames(frames []byte) error {
 		if f, frames = proto.NextFrame(frames); f == nil {
 			return io.ErrUnexpectedEOF
 		}
-		if c.out = AppendFrame(c.out, Text, f.Body()); len(c.out) > roomy {
+		if c.out = wsframe.AppendMasked(c.out, wsframe.Text, f.Body()); len(c.out) > roomy {
 			if err := c.Write(c.out); err != nil {
 				return err
 			}

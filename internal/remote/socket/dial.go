@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // Socket is a WebSocket. One goroutine may read while any number write.
@@ -94,7 +96,7 @@ func (h hook) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if rwc, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
-		*h.wire = &wire{rwc, make(chan struct{}, 1)}
+		*h.wire = &wire{rwc, wsframe.NewMeter(), make(chan struct{}, 1)}
 		resp.Body = *h.wire
 	}
 	return resp, nil
@@ -104,17 +106,19 @@ func (h hook) RoundTrip(r *http.Request) (*http.Response, error) {
 // we with our frames write whole WebSocket frames.
 type wire struct {
 	io.ReadWriteCloser
+	meter *wsframe.Meter // of what is read
 	// turn is full while somebody writes, so that writes are whole. Who waits for it
 	// waits for a peer that is slow, and for nobody else.
 	turn chan struct{}
 }
 
-const closeFrame = 0x88
+// Read implements io.Reader.
+func (w *wire) Read(p []byte) (int, error) { return w.meter.Read(w.ReadWriteCloser, p) }
 
 // Write implements io.Writer. Close frames of the library are swallowed: the
 // protocol ends connections by ending TCP.
 func (w *wire) Write(p []byte) (int, error) {
-	if len(p) > 0 && p[0] == closeFrame {
+	if wsframe.IsClose(p) {
 		return len(p), nil
 	}
 	w.turn <- struct{}{}
@@ -125,7 +129,7 @@ func (w *wire) Write(p []byte) (int, error) {
 // WriteStall is how long the peer may keep a write waiting.
 const WriteStall = 60 * time.Second
 
-// Write sends whole frames (AppendFrame). A peer that does not read for WriteStall
+// Write sends whole frames (package wsframe). A peer that does not read for WriteStall
 // loses the connection.
 func (s *Socket) Write(frames []byte) error {
 	stalled := time.AfterFunc(WriteStall, func() { _ = s.Close() })

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // The reference pings that often, and waits that long for the answer to a ping.
@@ -21,7 +23,7 @@ var ErrSilent = errors.New("no answer to pings within 60 s")
 func (s *Socket) Keepalive(ctx context.Context) error {
 	t := time.NewTicker(PingEvery)
 	defer t.Stop()
-	frame := AppendFrame(nil, ping, nil)
+	frame := wsframe.AppendMasked(nil, wsframe.Ping, nil)
 	var sending atomic.Bool
 	for {
 		select {

@@ -3,6 +3,9 @@ package socket
 import (
 	"bytes"
 	"context"
+	"crypto/sha1" //nolint:gosec // RFC 6455 has it so
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/http"
@@ -13,6 +16,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // serve runs a WebSocket server, over pipes, so that it has the bubble's clock.
@@ -88,7 +93,9 @@ func TestMessagesBothWays(t *testing.T) {
 		for _, size := range []int{0, 1, 125, 126, 33, 65535, 65536, 1 << 20} {
 			want := bytes.Repeat([]byte("abcdefg"), size/7+1)[:size]
 			sent := make(chan error, 1)
-			go func() { sent <- s.Write(AppendFrame(AppendFrame(nil, Binary, want), Text, []byte("é"))) }()
+			go func() {
+				sent <- s.Write(wsframe.AppendMasked(wsframe.AppendMasked(nil, wsframe.Binary, want), wsframe.Text, []byte("é")))
+			}()
 			got, binary, err := s.Read()
 			if err != nil || !binary || !bytes.Equal(got, want) {
 				t.Fatalf("%d bytes come back as %d, binary %v, %v", size, len(got), binary, err)
@@ -101,6 +108,44 @@ func TestMessagesBothWays(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What ends a connection within a message ends it for the reader too.
+func TestWhatIsNoMessage(t *testing.T) {
+	header := func(n uint64) []byte { return binary.BigEndian.AppendUint64([]byte{0x82, 127}, n) }
+	for name, tt := range map[string]struct {
+		sent []byte
+		want error
+	}{
+		"cut":                 {header(1 << 20), wsframe.ErrEnd},
+		"a frame over 16 MiB": {header(wsframe.MaxPayload + 1), wsframe.ErrSize},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				h := w.Header()
+				h.Set("Connection", "Upgrade")
+				h.Set("Upgrade", "websocket")
+				sum := sha1.Sum([]byte(r.Header.Get("Sec-Websocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // RFC 6455 has it so
+				h.Set("Sec-Websocket-Accept", base64.StdEncoding.EncodeToString(sum[:]))
+				w.WriteHeader(http.StatusSwitchingProtocols)
+				c, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = c.Write(tt.sent)
+				_ = c.Close()
+			})
+			s, err := Dial(t.Context(), client, "ws://x/", nil, 64<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if m, _, err := s.Read(); !errors.Is(err, tt.want) {
+				t.Errorf("%s: %d bytes, %v", name, len(m), err)
+			}
+		})
+	}
 }
 
 func TestTheLimitOfMessages(t *testing.T) {
@@ -189,17 +234,9 @@ func TestAPeerThatDoesNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		if err := s.Write(AppendFrame(nil, Binary, make([]byte, 1<<20))); err == nil || time.Since(start) != WriteStall {
+		if err := s.Write(wsframe.AppendMasked(nil, wsframe.Binary, make([]byte, 1<<20))); err == nil || time.Since(start) != WriteStall {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
 		_ = s.Close()
 	})
-}
-
-func BenchmarkHide(b *testing.B) {
-	p := make([]byte, 60<<10)
-	b.SetBytes(int64(len(p)))
-	for b.Loop() {
-		Key{1, 2, 3, 4}.Hide(p)
-	}
 }
