@@ -76,6 +76,9 @@ type link struct {
 	done chan struct{}
 }
 
+// maxLog bounds what is kept of a log, in bytes.
+const maxLog = 64 << 10
+
 type logBuffer struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -84,6 +87,10 @@ type logBuffer struct {
 func (b *logBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.buf.Len() > maxLog {
+		b.buf.Reset()
+		b.buf.WriteString("...\n")
+	}
 	return b.buf.Write(p)
 }
 
@@ -111,13 +118,16 @@ func (r *rig) options(id string, transport remote.Transport) remote.Options {
 }
 
 // start runs a link until the test ends.
-func (r *rig) start(opts remote.Options) *link {
+func (r *rig) start(opts remote.Options, change ...func(*remote.Link)) *link {
 	r.t.Helper()
 	l := &link{log: &logBuffer{}, done: make(chan struct{})}
 	opts.Log = zerolog.New(l.log).Level(zerolog.InfoLevel)
 	var err error
 	if l.Link, err = remote.New(opts); err != nil {
 		r.t.Fatal(err)
+	}
+	for _, f := range change {
+		f(l.Link)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended error
@@ -192,17 +202,26 @@ func (r *rig) open(id, resume string) *harness {
 }
 
 func (r *rig) tryOpen(id, resume string) (*harness, error) {
-	ctx := soon(r.t)
+	h, err := r.join(id, resume)
+	if h != nil {
+		r.t.Cleanup(func() {
+			_ = h.c.Close()
+			await(r.t, h.c.Done(), "the end of a connection that was closed")
+		})
+	}
+	return h, err
+}
+
+// join opens a connection which the caller closes. There may be one with an error.
+func (r *rig) join(id, resume string) (*harness, error) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
 	conn, err := r.peer.Open(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	h := &harness{t: r.t, output: map[string]string{}, closed: map[string]chan struct{}{}}
 	h.c = client.New(conn, h.notified)
-	r.t.Cleanup(func() {
-		_ = h.c.Close()
-		await(r.t, h.c.Done(), "the end of a connection that was closed")
-	})
 	h.session, err = h.c.Initialize(ctx, "test", resume)
 	return h, err
 }
@@ -231,7 +250,9 @@ func (h *harness) notified(method string, params proto.Value) {
 }
 
 func (h *harness) call(method string, params any) (proto.Value, error) {
-	return h.c.Call(soon(h.t), method, params)
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	return h.c.Call(ctx, method, params)
 }
 
 // alive fails the test if the connection is not.
