@@ -44,6 +44,8 @@ type Link struct {
 	opts  Options
 	key   *noise.KeyPair // of all registrations of the process
 	first time.Time      // when there was a socket first; Run's
+	// pause is delay, or a test's own.
+	pause func(n int) time.Duration
 
 	mu     sync.Mutex // guards status
 	status Status
@@ -55,7 +57,9 @@ func New(opts Options) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Link{opts: opts, key: key, status: Status{State: Registering, Transport: opts.Transport}}, nil
+	l := &Link{opts: opts, key: key, status: Status{State: Registering, Transport: opts.Transport}}
+	l.pause = l.delay
+	return l, nil
 }
 
 // Status tells where the link stands.
@@ -141,7 +145,7 @@ func (l *Link) run(ctx context.Context) error {
 				return err
 			}
 		}
-		wait := l.delay(failures)
+		wait := l.pause(failures)
 		l.enter(Disconnected, err, wait)
 		if err := sleep(ctx, wait, nil); err != nil {
 			return err
