@@ -52,7 +52,7 @@ func TestCommandLinesOfTheOutboundModeThatAreRefused(t *testing.T) {
 		forward + to + " --aws-sigv4":                           {1, "--aws-sigv4 requires --remote-transport direct"},
 		forward + to + " --registration-bearer-stdin":           {1, "expected a newline-terminated registration bearer"},
 		forward + to + " --tcp-upstream-proxy h:1":              {1, "does not offer --tcp-upstream-proxy"},
-		"forward --connect http://127.0.0.1:9" + to:             {1, "has to be ws://"},
+		"forward --connect http://127.0.0.1:9" + to:             {1, "forward destination must be a ws:// or wss:// URL"},
 	} {
 		args := append(strings.Split(strings.TrimSpace(line), " "), "--root", t.TempDir(), "--log-level", "error")
 		if !strings.HasPrefix(line, "forward") {
