@@ -30,6 +30,7 @@ type Streams struct {
 type commands struct {
 	Common
 	Serve   serveCmd   `cmd:"" default:"withargs" help:"Serve harnesses (the default command). Takes the flags of codex exec-server."`
+	Forward forwardCmd `cmd:"" help:"Register an exec-server that only listens, and forward connections to it."`
 	Run     runCmd     `cmd:"" help:"Run one command in a throw-away environment, with the terminal attached, and exit with its code."`
 	Env     envCmd     `cmd:"" help:"Add, remove and list the environments of a running server."`
 	Image   imageCmd   `cmd:"" help:"Build, import, pull, list and remove images."`

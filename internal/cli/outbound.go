@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/exec-server/exec-server/internal/auth"
 	"github.com/exec-server/exec-server/internal/config"
@@ -24,7 +23,7 @@ func (s *serveCmd) serveRemote(ctx context.Context, cfg config.Config, std Strea
 		return errors.New("WebSocket listener auth cannot be used with --remote or forward")
 	}
 	e := s.environment(*s.EnvironmentID)
-	source, err := s.source(ctx, std.In, e, cfg.Remote.HasKey())
+	source, err := s.source(ctx, s.chatGPTFlags, std.In, e, cfg.Remote.HasKey())
 	if err != nil {
 		return ended(ctx, err)
 	}
@@ -45,17 +44,10 @@ func (s *serveCmd) serveRemote(ctx context.Context, cfg config.Config, std Strea
 	if err != nil {
 		return errors.Join(ended(ctx, err), d.stop())
 	}
-	left := make(chan struct{})
-	if s.ExitOnStdinClose && !s.ExecutorCredential { // which notices by itself
-		go func() {
-			defer close(left)
-			_, _ = io.Copy(io.Discard, std.In)
-		}()
-	}
 	select {
 	case <-m.Done():
 		err = m.Err()
-	case <-left:
+	case <-s.closed(std.In):
 	case <-ctx.Done():
 	}
 	return errors.Join(err, d.stop())

@@ -18,11 +18,9 @@ type remoteFlags struct {
 	RemoteTransport *string `placeholder:"noise|direct" help:"noise: many encrypted connections over one socket (the default); direct: one, needs --aws-sigv4."`
 	Name            *string `placeholder:"NAME" help:"Name for people; it is not sent anywhere."`
 
-	AgentIdentity      bool    `name:"use-agent-identity-auth" help:"Refused: it needs a service of OpenAI."`
-	RegistrationBearer bool    `name:"registration-bearer-stdin" help:"Read a token for the registry from standard input, one line."`
-	ExecutorCredential bool    `name:"executor-credential-stdin" help:"Read tokens that replace each other from standard input, and exit when it closes."`
-	ChatGPTToken       bool    `name:"chatgpt-token-stdin" help:"Read an access token of ChatGPT from standard input, for a registry with https."`
-	ChatGPTAccount     *string `name:"chatgpt-account-id" placeholder:"ID" help:"The account of that token, if it does not say."`
+	AgentIdentity      bool `name:"use-agent-identity-auth" help:"Refused: it needs a service of OpenAI."`
+	RegistrationBearer bool `name:"registration-bearer-stdin" help:"Read a token for the registry from standard input, one line."`
+	ExecutorCredential bool `name:"executor-credential-stdin" help:"Read tokens that replace each other from standard input, and exit when it closes."`
 
 	AWSSigV4   bool    `name:"aws-sigv4" help:"Sign with AWS credentials; needs --remote-transport direct."`
 	AWSProfile *string `name:"aws-profile" placeholder:"PROFILE" help:"Profile of AWS's configuration."`
@@ -33,60 +31,64 @@ type remoteFlags struct {
 	ExitOnRefusal    bool `name:"exit-on-registration-failure" help:"Exit with status 1 when the registry refuses, instead of trying again slowly."`
 }
 
+// chatGPTFlags are those of the outbound mode that forward does not have.
+type chatGPTFlags struct {
+	ChatGPTToken   bool    `name:"chatgpt-token-stdin" help:"Read an access token of ChatGPT from standard input, for a registry with https."`
+	ChatGPTAccount *string `name:"chatgpt-account-id" placeholder:"ID" help:"The account of that token, if it does not say."`
+}
+
 const envExitOnStdinClose = "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE"
 
+// given is a flag, and whether it was given.
+type given struct {
+	name string
+	is   bool
+}
+
 // check finds the mistakes that the reference calls usage errors.
-func (f *remoteFlags) check(hasID, hasListen bool) error {
+func (f *remoteFlags) check(c chatGPTFlags, hasID, hasListen bool) error {
 	if err := fromEnv(&f.ExitOnStdinClose, envExitOnStdinClose, "--exit-on-stdin-close"); err != nil {
 		return err
 	}
 	if t := f.RemoteTransport; t != nil && *t != config.Noise && *t != config.Direct {
 		return usageError(fmt.Sprintf("invalid value '%s' for '--remote-transport <REMOTE_TRANSPORT>': expected 'noise' or 'direct'", *t))
 	}
-	for _, flag := range []struct {
-		name  string
-		given bool
-	}{
-		{"--remote", f.Remote != nil},
-		{"--remote-transport", f.RemoteTransport != nil},
+	sources := []given{
 		{"--use-agent-identity-auth", f.AgentIdentity},
 		{"--registration-bearer-stdin", f.RegistrationBearer},
 		{"--executor-credential-stdin", f.ExecutorCredential},
-		{"--chatgpt-token-stdin", f.ChatGPTToken},
-		{"--chatgpt-account-id", f.ChatGPTAccount != nil},
+		{"--chatgpt-token-stdin", c.ChatGPTToken},
 		{"--aws-sigv4", f.AWSSigV4},
+	}
+	if f.Remote != nil && !hasID {
+		return usageError("--remote needs --environment-id")
+	}
+	for _, flag := range append([]given{
+		{"--remote-transport", f.RemoteTransport != nil},
+		{"--chatgpt-account-id", c.ChatGPTAccount != nil},
 		{"--aws-profile", f.AWSProfile != nil},
 		{"--aws-region", f.AWSRegion != nil},
 		{"--aws-service", f.AWSService != nil},
 		{"--exit-on-stdin-close", f.ExitOnStdinClose},
 		{"--exit-on-registration-failure", f.ExitOnRefusal},
-	} {
-		if flag.given && (f.Remote == nil || !hasID) {
+	}, sources...) {
+		if flag.is && f.Remote == nil {
 			return usageError(flag.name + " needs --remote and --environment-id")
 		}
 	}
 	var source string
-	for _, flag := range []struct {
-		name  string
-		given bool
-	}{
-		{"--use-agent-identity-auth", f.AgentIdentity},
-		{"--registration-bearer-stdin", f.RegistrationBearer},
-		{"--executor-credential-stdin", f.ExecutorCredential},
-		{"--chatgpt-token-stdin", f.ChatGPTToken},
-		{"--aws-sigv4", f.AWSSigV4},
-	} {
-		if flag.given && source != "" {
+	for _, flag := range sources {
+		if flag.is && source != "" {
 			return usageError(fmt.Sprintf("%s cannot be used with %s", source, flag.name))
 		}
-		if flag.given {
+		if flag.is {
 			source = flag.name
 		}
 	}
 	switch {
 	case f.Remote != nil && hasListen:
 		return usageError("--remote cannot be used with --listen")
-	case f.ChatGPTAccount != nil && !f.ChatGPTToken:
+	case c.ChatGPTAccount != nil && !c.ChatGPTToken:
 		return usageError("--chatgpt-account-id needs --chatgpt-token-stdin")
 	case (f.AWSProfile != nil || f.AWSRegion != nil || f.AWSService != nil) && !f.AWSSigV4:
 		return usageError("--aws-profile, --aws-region and --aws-service need --aws-sigv4")
@@ -121,7 +123,7 @@ func value(flag *string) string {
 // source is the credential that the flags name, or else codex's variable or login.
 // It may wait for standard input. nil is the one of the settings: AWS's, or what
 // the configuration names.
-func (f *remoteFlags) source(ctx context.Context, in io.Reader, e config.Environment, configured bool) (credential.Source, error) {
+func (f *remoteFlags) source(ctx context.Context, c chatGPTFlags, in io.Reader, e config.Environment, configured bool) (credential.Source, error) {
 	switch {
 	case f.AWSSigV4 && f.transport() != config.Direct:
 		return nil, errors.New("--aws-sigv4 requires --remote-transport direct")
@@ -133,7 +135,7 @@ func (f *remoteFlags) source(ctx context.Context, in io.Reader, e config.Environ
 		return nil, errors.New("this server does not offer --use-agent-identity-auth: it needs a service of OpenAI")
 	case f.ExecutorCredential:
 		return credential.ExecutorStdin(ctx, in, e.EnvironmentID)
-	case !f.RegistrationBearer && !f.ChatGPTToken:
+	case !f.RegistrationBearer && !c.ChatGPTToken:
 		if configured {
 			return nil, nil
 		}
@@ -149,7 +151,7 @@ func (f *remoteFlags) source(ctx context.Context, in io.Reader, e config.Environ
 		if f.RegistrationBearer {
 			o.source, o.err = credential.BearerStdin(in)
 		} else {
-			o.source, o.err = credential.ChatGPTStdin(in, value(f.ChatGPTAccount))
+			o.source, o.err = credential.ChatGPTStdin(in, value(c.ChatGPTAccount))
 		}
 		read <- o
 	}()
@@ -159,4 +161,17 @@ func (f *remoteFlags) source(ctx context.Context, in io.Reader, e config.Environ
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// closed is closed when whoever started us closes standard input, if that was to
+// be noticed here: an executor's credentials notice by themselves.
+func (f *remoteFlags) closed(in io.Reader) <-chan struct{} {
+	left := make(chan struct{})
+	if f.ExitOnStdinClose && !f.ExecutorCredential {
+		go func() {
+			defer close(left)
+			_, _ = io.Copy(io.Discard, in)
+		}()
+	}
+	return left
 }

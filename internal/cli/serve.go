@@ -21,6 +21,7 @@ type serveCmd struct {
 
 	authFlags
 	remoteFlags
+	chatGPTFlags
 	stockFlags
 }
 
@@ -38,7 +39,7 @@ func (s *serveCmd) check() error {
 	if err := s.stockFlags.check(); err != nil {
 		return err
 	}
-	return s.remoteFlags.check(s.EnvironmentID != nil, s.Listen != nil)
+	return s.remoteFlags.check(s.chatGPTFlags, s.EnvironmentID != nil, s.Listen != nil)
 }
 
 func (s *serveCmd) apply(cfg *config.Config) error {

@@ -87,7 +87,7 @@ func TestExitOnRefusal(t *testing.T) {
 			f.Register = remotetest.Plan{Status: 404, Code: "gone", Message: "deleted"}
 		})
 		r.peer.Cut("e", remotetest.CutEnd)
-		<-l.done
+		await(t, l.done, "the end of the link")
 		if err := l.stop(); err == nil || err.Error() != "environment registry request failed (404 Not Found, gone): deleted" {
 			t.Errorf("it ends with %v", err)
 		}
@@ -124,7 +124,7 @@ func TestAFrozenSocket(t *testing.T) {
 		time.Sleep(70 * time.Second) // the ping after 60 s is not answered
 		h.alive()
 		time.Sleep(30 * time.Second)
-		<-h.c.Done()
+		await(t, h.c.Done(), "the end of the connection")
 		r.peer.Set("e", func(f *remotetest.Faults) { f.NoPongs = false })
 		again := r.open("e", h.session)
 		again.alive()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/remote/noise"
 	"github.com/exec-server/exec-server/internal/remote/registry"
@@ -37,13 +39,16 @@ func (l *Link) connect(ctx context.Context, reg registry.Registration) (held tim
 		l.first = start
 	}
 	l.enter(Connected, nil, 0)
-	if l.opts.Transport == Direct {
-		err = l.serveDirect(ctx, s, reg)
-	} else {
+	if l.opts.Transport != Direct {
 		err = l.serveStreams(ctx, s, reg)
+	} else if err = l.serveDirect(ctx, s, reg); websocket.CloseStatus(err) == websocket.StatusNormalClosure {
+		return max(time.Since(start), 1), errLeave
 	}
 	return max(time.Since(start), 1), fmt.Errorf("the socket to the rendezvous ended: %w", err)
 }
+
+// errLeave is how a connection over direct usually ends, and nothing that went wrong.
+var errLeave = errors.New("the harness has closed its connection")
 
 func (l *Link) dial(ctx context.Context, reg registry.Registration) (*socket.Socket, error) {
 	header, limit := http.Header{}, int64(relay.MaxMessage)

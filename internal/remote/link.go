@@ -44,6 +44,8 @@ type Link struct {
 	opts  Options
 	key   *noise.KeyPair // of all registrations of the process
 	first time.Time      // when there was a socket first; Run's
+	// pause is delay, or a test's own.
+	pause func(n int) time.Duration
 
 	mu     sync.Mutex // guards status
 	status Status
@@ -55,7 +57,9 @@ func New(opts Options) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Link{opts: opts, key: key, status: Status{State: Registering, Transport: opts.Transport}}, nil
+	l := &Link{opts: opts, key: key, status: Status{State: Registering, Transport: opts.Transport}}
+	l.pause = l.delay
+	return l, nil
 }
 
 // Status tells where the link stands.
@@ -77,16 +81,19 @@ func (l *Link) enter(s State, err error, wait time.Duration) {
 		if st.State = s; s != Connected {
 			st.Since, st.Streams = time.Time{}, 0
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errLeave) {
 			st.LastError, st.LastErrorAt = err.Error(), time.Now()
 		}
 	})
 	e := l.opts.Log.Info()
-	if err != nil {
+	switch {
+	case errors.Is(err, errLeave):
+		e = e.Str("reason", err.Error())
+	case err != nil:
 		e = l.opts.Log.Warn().Err(err)
 	}
 	if wait > 0 {
-		e = e.Dur("retry_in", wait.Round(time.Millisecond))
+		e = e.Stringer("retry_in", wait.Round(time.Millisecond))
 	}
 	e.Str("state", string(s)).Msg("remote " + string(s))
 }
@@ -138,7 +145,7 @@ func (l *Link) run(ctx context.Context) error {
 				return err
 			}
 		}
-		wait := l.delay(failures)
+		wait := l.pause(failures)
 		l.enter(Disconnected, err, wait)
 		if err := sleep(ctx, wait, nil); err != nil {
 			return err

@@ -63,8 +63,8 @@ func TestLostSocketsAreReplaced(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		w.expectGaps("socket", [2]time.Duration{second / 2, second}, [2]time.Duration{second, 2 * second}, [2]time.Duration{2 * second, 4 * second},
 			[2]time.Duration{4 * second, 8 * second}, [2]time.Duration{8 * second, 16 * second}, [2]time.Duration{15 * second, 30 * second}, [2]time.Duration{15 * second, 30 * second})
-		if w.registered != 1 {
-			t.Errorf("%d registrations", w.registered)
+		if n := w.registrations(); n != 1 {
+			t.Errorf("%d registrations", n)
 		}
 		if s := w.link.Status(); s.Reconnects < 7 || s.LastError == "" || s.LastErrorAt.IsZero() {
 			t.Errorf("the status is %+v", s)
@@ -169,8 +169,8 @@ func TestARefusedRegistration(t *testing.T) {
 			t.Errorf("the status is %+v", s)
 		}
 		time.Sleep(3 * time.Minute)
-		if w.registered != 2 { // slowly
-			t.Errorf("%d registrations", w.registered)
+		if n := w.registrations(); n != 2 { // slowly
+			t.Errorf("%d registrations", n)
 		}
 		w.noted()
 		close(w.changed)
@@ -179,7 +179,7 @@ func TestARefusedRegistration(t *testing.T) {
 		}
 	})
 	inWorld(t, Noise, func(w *world, o *Options) { w.register, o.ExitOnRefusal = refused, true }, func(w *world) {
-		if err := <-w.ended; err == nil || !strings.Contains(err.Error(), "no such key") {
+		if err := w.awaitEnd(); err == nil || !strings.Contains(err.Error(), "no such key") {
 			t.Error(err)
 		}
 		if s := w.link.Status(); s.State != Stopped {
@@ -199,7 +199,7 @@ func TestTheOwnerOfTheCredentialLeaves(t *testing.T) {
 			}, func(w *world) {
 				time.Sleep(time.Minute)
 				close(w.owner)
-				if err := <-w.ended; !errors.Is(err, wrong) {
+				if err := w.awaitEnd(); !errors.Is(err, wrong) {
 					t.Error(err)
 				}
 			})

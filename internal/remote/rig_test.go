@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -75,6 +76,9 @@ type link struct {
 	done chan struct{}
 }
 
+// maxLog bounds what is kept of a log, in bytes.
+const maxLog = 64 << 10
+
 type logBuffer struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -83,6 +87,10 @@ type logBuffer struct {
 func (b *logBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.buf.Len() > maxLog {
+		b.buf.Reset()
+		b.buf.WriteString("...\n")
+	}
 	return b.buf.Write(p)
 }
 
@@ -110,13 +118,16 @@ func (r *rig) options(id string, transport remote.Transport) remote.Options {
 }
 
 // start runs a link until the test ends.
-func (r *rig) start(opts remote.Options) *link {
+func (r *rig) start(opts remote.Options, change ...func(*remote.Link)) *link {
 	r.t.Helper()
 	l := &link{log: &logBuffer{}, done: make(chan struct{})}
 	opts.Log = zerolog.New(l.log).Level(zerolog.InfoLevel)
 	var err error
 	if l.Link, err = remote.New(opts); err != nil {
 		r.t.Fatal(err)
+	}
+	for _, f := range change {
+		f(l.Link)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended error
@@ -126,11 +137,17 @@ func (r *rig) start(opts remote.Options) *link {
 	}()
 	l.stop = func() error {
 		cancel()
-		<-l.done
-		return ended
+		select {
+		case <-l.done:
+			return ended
+		case <-time.After(patience):
+			return errors.New("the link does not end")
+		}
 	}
 	r.t.Cleanup(func() {
-		_ = l.stop()
+		if err := l.stop(); err != nil && !opts.ExitOnRefusal {
+			r.t.Errorf("the link ends with %v", err)
+		}
 		if strings.Contains(l.log.String(), key) {
 			r.t.Error("the credential is in the log")
 		}
@@ -143,9 +160,22 @@ func (r *rig) start(opts remote.Options) *link {
 
 func (r *rig) noise(id string) *link { return r.start(r.options(id, remote.Noise)) }
 
+// patience is for what does not take long.
+const patience = time.Minute
+
+// await waits for c, or fails the test and says what it waited for.
+func await(t testing.TB, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Errorf("%s does not come", what)
+	}
+}
+
 // soon is a context for what does not take long.
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -172,17 +202,26 @@ func (r *rig) open(id, resume string) *harness {
 }
 
 func (r *rig) tryOpen(id, resume string) (*harness, error) {
-	ctx := soon(r.t)
+	h, err := r.join(id, resume)
+	if h != nil {
+		r.t.Cleanup(func() {
+			_ = h.c.Close()
+			await(r.t, h.c.Done(), "the end of a connection that was closed")
+		})
+	}
+	return h, err
+}
+
+// join opens a connection which the caller closes. There may be one with an error.
+func (r *rig) join(id, resume string) (*harness, error) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
 	conn, err := r.peer.Open(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	h := &harness{t: r.t, output: map[string]string{}, closed: map[string]chan struct{}{}}
 	h.c = client.New(conn, h.notified)
-	r.t.Cleanup(func() {
-		_ = h.c.Close()
-		<-h.c.Done()
-	})
 	h.session, err = h.c.Initialize(ctx, "test", resume)
 	return h, err
 }
@@ -211,7 +250,9 @@ func (h *harness) notified(method string, params proto.Value) {
 }
 
 func (h *harness) call(method string, params any) (proto.Value, error) {
-	return h.c.Call(soon(h.t), method, params)
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	return h.c.Call(ctx, method, params)
 }
 
 // alive fails the test if the connection is not.
@@ -249,7 +290,7 @@ func (h *harness) sh(script string) string {
 	case <-end:
 	case <-h.c.Done():
 		h.t.Errorf("the connection ends while %.40q runs", script)
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		h.t.Errorf("%.40q does not end", script)
 	}
 	h.mu.Lock()

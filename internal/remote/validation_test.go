@@ -68,7 +68,7 @@ func TestHandshakesThatFail(t *testing.T) {
 			st.Close()
 			r.peer.Set("e", func(f *faults) { *f = faults{} })
 			r.peer.Cut("e", remotetest.CutEnd) // the next one has a budget of its own
-			<-open.c.Done()
+			await(t, open.c.Done(), "the end of the connection")
 			open = r.open("e", open.session)
 		}
 		open.alive()
@@ -128,7 +128,7 @@ func TestTheBudgetOfFailures(t *testing.T) {
 		}
 		refuse(false)
 		r.peer.Cut("e", remotetest.CutEnd)
-		<-open.c.Done()
+		await(t, open.c.Done(), "the end of the connection")
 		if err := try(); err != nil {
 			t.Errorf("another socket: %v", err)
 		}
@@ -136,6 +136,7 @@ func TestTheBudgetOfFailures(t *testing.T) {
 }
 
 func TestAsManyStreamsAndValidations(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.noise("e")
 	var all []*remotetest.Conn
@@ -165,7 +166,8 @@ func TestAsManyStreamsAndValidations(t *testing.T) {
 	}
 	all = all[:64]
 
-	r.peer.Set("e", func(f *remotetest.Faults) { f.Validate = remotetest.Plan{Hang: true, Count: 32} })
+	r.peer.Set("e", func(f *remotetest.Faults) { f.Validate = remotetest.Plan{Hang: true} })
+	r.peer.ForgetCalls()
 	var asking []*remotetest.Stream
 	for i := range 33 {
 		st, err := r.peer.Claim(soon(t), "e", "")
@@ -185,13 +187,20 @@ func TestAsManyStreamsAndValidations(t *testing.T) {
 			t.Errorf("one more than 32 at once: %v", err)
 		}
 	}
+	// All of them, or the plan would be carried out on one that comes later.
+	if calls, err := r.peer.AwaitCalls(soon(t), "e", remotetest.Validate, 32); err != nil || len(calls) != 32 {
+		t.Fatalf("the registry is asked %d times: %v", len(calls), err)
+	}
+	r.peer.Set("e", func(f *remotetest.Faults) { *f = remotetest.Faults{} })
 	for _, st := range asking {
 		st.Close() // which the executor takes for the end of the validation
 	}
-	for {
+	for start := time.Now(); ; {
 		err := open()
 		if err == nil {
 			break
+		} else if time.Since(start) > patience {
+			t.Fatal("validations that were dropped still count")
 		} else if !errors.Is(err, remotetest.ErrReset) {
 			t.Fatal(err)
 		}

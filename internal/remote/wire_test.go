@@ -29,6 +29,7 @@ func headers(c remotetest.Call) string {
 const jsonHeaders = "accept: */*\naccept-encoding: zstd,gzip\nauthorization: Bearer " + key + "\ncontent-type: application/json"
 
 func TestWhatGoesOverTheWire(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	opts := r.options("env-1", remote.Noise)
 	// The base URL may have a path, and slashes at its end; the id may have blanks.
@@ -132,6 +133,7 @@ func TestWhatGoesOverTheWireAgain(t *testing.T) {
 func TestSessionsOutliveSockets(t *testing.T) {
 	for _, how := range []remotetest.Cut{remotetest.CutClose, remotetest.CutEnd, remotetest.CutAbort} {
 		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			l := r.noise("e")
 			one, two := r.open("e", ""), r.open("e", "")
@@ -140,8 +142,8 @@ func TestSessionsOutliveSockets(t *testing.T) {
 			if !r.peer.Cut("e", how) {
 				t.Fatal("there is no socket")
 			}
-			<-one.c.Done()
-			<-two.c.Done()
+			await(t, one.c.Done(), "the end of a connection")
+			await(t, two.c.Done(), "the end of another")
 			if err := r.peer.AwaitSocket(soon(t), "e", 2); err != nil {
 				t.Fatal(err)
 			}
@@ -170,8 +172,9 @@ func TestSessionsOutliveSockets(t *testing.T) {
 // All streams of several environments are busy at once, and nobody hears what
 // another one said.
 func TestManyStreamsAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
-	done := make(chan string)
+	done := make(chan struct{})
 	const environments, streams = 3, 4
 	for e := range environments {
 		id := fmt.Sprint("env-", e)
@@ -186,12 +189,12 @@ func TestManyStreamsAtOnce(t *testing.T) {
 						t.Errorf("%s hears %d bytes that are not its own in round %d: %.60q", mark, len(got), round, got)
 					}
 				}
-				done <- mark
+				done <- struct{}{}
 			}()
 		}
 	}
 	for range environments * streams {
-		<-done
+		await(t, done, "the end of a stream's work")
 	}
 	if odd := r.peer.Odd(); odd != nil {
 		t.Error(strings.Join(odd, "\n"))

@@ -88,13 +88,32 @@ func inWorld(t *testing.T, transport Transport, set func(*world, *Options), f fu
 // end ends the link, and returns what Run did.
 func (w *world) end() error {
 	w.cancel()
-	return <-w.ended
+	return w.awaitEnd()
+}
+
+func (w *world) awaitEnd() error {
+	w.t.Helper()
+	select {
+	case err := <-w.ended:
+		return err
+	case <-time.After(time.Minute):
+		w.t.Error("the link does not end")
+		return nil
+	}
 }
 
 func (w *world) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, fmt.Sprintf("%s "+format, append([]any{time.Since(w.start).Round(time.Second)}, args...)...))
+}
+
+// registrations is how many there were.
+func (w *world) registrations() int {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.registered
 }
 
 // noted returns what has happened since it was last asked.
@@ -116,14 +135,17 @@ func (w *world) RegisterNoise(context.Context, noise.PublicKey) (registry.Regist
 func (w *world) RegisterDirect(context.Context) (registry.Registration, error) { return w.answer() }
 
 func (w *world) answer() (registry.Registration, error) {
+	w.mu.Lock()
 	w.registered++
+	n := w.registered
+	w.mu.Unlock()
 	w.note("register")
 	if w.register != nil {
-		if err := w.register(w.registered); err != nil {
+		if err := w.register(n); err != nil {
 			return registry.Registration{}, err
 		}
 	}
-	return registry.Registration{ID: fmt.Sprint("reg-", w.registered), URL: fmt.Sprintf("ws://rendezvous/%d?sig=secret", w.registered)}, nil
+	return registry.Registration{ID: fmt.Sprint("reg-", n), URL: fmt.Sprintf("ws://rendezvous/%d?sig=secret", n)}, nil
 }
 
 func (w *world) Validate(context.Context, string, string, noise.PublicKey, string) error { return nil }

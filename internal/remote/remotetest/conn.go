@@ -134,6 +134,8 @@ func (c *Conn) more() error {
 		record, before := c.waiting[c.taken], len(c.in)
 		delete(c.waiting, c.taken)
 		c.taken++
+		// Opening makes room for one record only, again and again.
+		c.in = slices.Grow(c.in, len(record))
 		if c.in, err = c.channel.Open(c.in, record); err != nil {
 			return err
 		}

@@ -99,13 +99,13 @@ func (s *socket) arrive() bool {
 func (s *socket) leave() {
 	s.cancel()
 	_ = s.ws.CloseNow()
-	close(s.done)
 	s.peer.mu.Lock()
 	defer s.peer.mu.Unlock()
 	if e := s.peer.envs[s.env]; e.socket == s {
 		e.socket = nil
 	}
 	s.peer.tell()
+	close(s.done) // not earlier: who sees it opens another stream, and not here
 }
 
 func (s *socket) read() {

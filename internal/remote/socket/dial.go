@@ -37,7 +37,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the upgrade to a WebSocket was refused (%d %s)", e.Status, http.StatusText(e.Status))
 }
 
-// Dial connects. Messages of more than limit bytes end the socket. An error that
+// Dial connects. Messages of more than limit bytes end the socket, and so do frames
+// of more than 16 MiB; with a negative limit neither does. An error that
 // holds a *RefusedError came from the server.
 func Dial(ctx context.Context, c *http.Client, url string, header http.Header, limit int64) (*Socket, error) {
 	s := &Socket{}
@@ -47,7 +48,7 @@ func Dial(ctx context.Context, c *http.Client, url string, header http.Header, l
 	}
 	header["User-Agent"] = nil // the protocol has none
 	hooked := *c
-	hooked.Transport = hook{c.Transport, &s.wire}
+	hooked.Transport = hook{c.Transport, &s.wire, limit < 0}
 	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
 		HTTPClient: &hooked, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
 		OnPongReceived: func(context.Context, []byte) { s.unanswered.Store(0) },
@@ -82,8 +83,9 @@ func plain(err error) error {
 
 // hook gets hold of the connection under an upgraded response.
 type hook struct {
-	next http.RoundTripper
-	wire **wire
+	next      http.RoundTripper
+	wire      **wire
+	unlimited bool
 }
 
 func (h hook) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -96,7 +98,10 @@ func (h hook) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if rwc, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
-		*h.wire = &wire{rwc, wsframe.NewMeter(), make(chan struct{}, 1)}
+		*h.wire = &wire{rwc, nil, make(chan struct{}, 1)}
+		if !h.unlimited {
+			(*h.wire).meter = wsframe.NewMeter()
+		}
 		resp.Body = *h.wire
 	}
 	return resp, nil
@@ -106,14 +111,23 @@ func (h hook) RoundTrip(r *http.Request) (*http.Response, error) {
 // we with our frames write whole WebSocket frames.
 type wire struct {
 	io.ReadWriteCloser
-	meter *wsframe.Meter // of what is read
+	meter *wsframe.Meter // of what is read; nil if it may be anything
 	// turn is full while somebody writes, so that writes are whole. Who waits for it
 	// waits for a peer that is slow, and for nobody else.
 	turn chan struct{}
 }
 
 // Read implements io.Reader.
-func (w *wire) Read(p []byte) (int, error) { return w.meter.Read(w.ReadWriteCloser, p) }
+func (w *wire) Read(p []byte) (int, error) {
+	if w.meter != nil {
+		return w.meter.Read(w.ReadWriteCloser, p)
+	}
+	n, err := w.ReadWriteCloser.Read(p)
+	if err == io.EOF {
+		err = wsframe.ErrEnd
+	}
+	return n, err
+}
 
 // Write implements io.Writer. Close frames of the library are swallowed: the
 // protocol ends connections by ending TCP.
