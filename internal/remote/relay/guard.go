@@ -15,10 +15,13 @@ type guard struct {
 	until    time.Time // of a pause
 }
 
-func (g *guard) failed() {
+// failed counts one, and tells whether a pause begins.
+func (g *guard) failed() bool {
 	if g.failures++; g.failures >= maxFailures {
 		g.failures, g.until = 0, time.Now().Add(pause)
+		return true
 	}
+	return false
 }
 
 // pausing tells whether handshakes are not looked at.

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/exec-server/exec-server/internal/remote/noise"
@@ -15,15 +16,29 @@ const maxAuthorization = 4096
 // credential was rejected.
 const rejection = "codex-registry-authentication-rejected/v1"
 
-var errAuthorization = errors.New("the harness brings no authorization that could be one")
+var (
+	errAuthorization = errors.New("the harness brings no authorization that could be one")
+	errPausing       = errors.New("too many handshakes failed")
+	errEarly         = errors.New("more came before the registry had answered about the harness")
+	errOpen          = errors.New("a second handshake came for an open stream, which stays")
+	errStreams       = fmt.Errorf("%d streams are open", maxStreams)
+	errValidations   = fmt.Errorf("%d harnesses wait for the registry's answer", maxValidations)
+)
 
 // handshake begins a stream: it reads the first message, and asks the registry
 // beside the reading.
 func (m *mux) handshake(f Frame) {
 	m.mu.Lock()
-	looked := !m.guard.pausing() && m.admit(f.StreamID)
+	err := m.admit(f.StreamID)
 	m.mu.Unlock()
-	if !looked {
+	if err != nil {
+		switch err {
+		case errPausing: // which was told when it began
+		case errEarly:
+			m.failed(f.StreamID, err)
+		default:
+			m.log.warn(f.StreamID).Err(err).Msg("stream refused")
+		}
 		m.sendReset(f.StreamID)
 		return
 	}
@@ -33,10 +48,7 @@ func (m *mux) handshake(f Frame) {
 		err = errAuthorization
 	}
 	if err != nil {
-		m.opts.Log.Warn().Str("stream", brief(f.StreamID)).Err(err).Msg("stream refused")
-		m.mu.Lock()
-		m.guard.failed()
-		m.mu.Unlock()
+		m.failed(f.StreamID, err)
 		m.sendReset(f.StreamID)
 		return
 	}
@@ -53,17 +65,34 @@ func (m *mux) handshake(f Frame) {
 	})
 }
 
-// admit tells whether a handshake for that id may be looked at. m.mu is held.
-func (m *mux) admit(id string) bool {
+// admit tells why a handshake for that id may not be looked at. m.mu is held.
+func (m *mux) admit(id string) error {
 	e := m.streams[id]
 	switch {
+	case m.guard.pausing():
+		return errPausing
+	case e == nil && m.open >= maxStreams:
+		return errStreams
+	case e == nil && m.asking >= maxValidations:
+		return errValidations
 	case e == nil:
-		return m.open < maxStreams && m.asking < maxValidations
+		return nil
 	case e.stream == nil: // a second one is nobody's
 		m.forget(id, e)
-		m.guard.failed()
+		return errEarly
 	}
-	return false
+	return errOpen
+}
+
+// failed counts a handshake that failed, and why.
+func (m *mux) failed(id string, why error) {
+	m.log.warn(id).Err(why).Msg("stream refused")
+	m.mu.Lock()
+	pause := m.guard.failed()
+	m.mu.Unlock()
+	if pause {
+		m.log.warn(id).Msg("too many handshakes failed: none is looked at for a while")
+	}
 }
 
 // validate asks the registry and answers the handshake.
@@ -96,18 +125,18 @@ func (m *mux) validate(ctx context.Context, id string, e *entry, r *noise.Respon
 			m.open++
 			m.count()
 		}
-		if err != nil {
-			m.guard.failed()
-		}
 	}
 	m.mu.Unlock()
 	switch {
 	case !current:
-	case err != nil && payload == "" || full:
-		m.opts.Log.Warn().Str("stream", brief(id)).Err(err).Msg("stream refused")
+	case full:
+		m.log.warn(id).Err(errStreams).Msg("stream refused")
+		m.sendReset(id)
+	case err != nil && payload == "":
+		m.failed(id, err)
 		m.sendReset(id)
 	case err != nil:
-		m.opts.Log.Warn().Str("stream", brief(id)).Err(err).Msg("stream refused")
+		m.failed(id, err)
 		m.sender.answer(message(Frame{Kind: Handshake, StreamID: id, Payload: answer}))
 	default:
 		m.opts.Log.Debug().Str("stream", brief(id)).Msg("stream opened")

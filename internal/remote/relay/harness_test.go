@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"io"
@@ -76,6 +77,7 @@ type world struct {
 	validate func(ctx context.Context, id, authorization string) error
 	serve    func(ctx context.Context, c proto.Conn)
 	open     int
+	log      bytes.Buffer
 	done     chan error
 }
 
@@ -92,7 +94,7 @@ func inWorld(t *testing.T, set func(*world), f func(w *world)) {
 		before := probe()
 		go func() {
 			w.done <- Serve(context.Background(), w.r, Options{
-				Key: w.key, EnvironmentID: "env", RegistrationID: "reg", Log: zerolog.Nop(),
+				Key: w.key, EnvironmentID: "env", RegistrationID: "reg", Log: zerolog.New(&w.log).Level(zerolog.InfoLevel),
 				Validate: func(ctx context.Context, id string, harness noise.PublicKey, authorization string) error {
 					return w.validate(ctx, id, authorization)
 				},

@@ -58,6 +58,7 @@ type mux struct {
 	opts   Options
 	sender *sender
 	budget *budget
+	log    notices
 	ctx    context.Context // ends with the socket
 
 	mu      sync.Mutex // guards all below; not held while sending
@@ -79,7 +80,7 @@ type entry struct {
 // it returns, the streams have ended and the socket is closed.
 func Serve(ctx context.Context, s Socket, opts Options) error {
 	ctx, cancel := context.WithCancel(ctx)
-	m := &mux{opts: opts, sender: newSender(s.Write), budget: shared, ctx: ctx, streams: map[string]*entry{}}
+	m := &mux{opts: opts, sender: newSender(s.Write), budget: shared, log: notices{log: opts.Log}, ctx: ctx, streams: map[string]*entry{}}
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	sent := make(chan struct{})
 	go func() {
@@ -95,6 +96,7 @@ func Serve(ctx context.Context, s Socket, opts Options) error {
 	m.endAll()
 	m.work.Wait()
 	<-sent
+	m.log.end()
 	return err
 }
 
@@ -128,12 +130,15 @@ func (m *mux) read(s Socket) error {
 func (m *mux) data(f Frame) {
 	m.mu.Lock()
 	e := m.streams[f.StreamID]
-	if e != nil && e.stream == nil {
+	early := e != nil && e.stream == nil
+	if early {
 		m.forget(f.StreamID, e)
-		m.guard.failed()
 	}
 	m.mu.Unlock()
-	if e == nil || e.stream == nil {
+	if early {
+		m.failed(f.StreamID, errEarly)
+	}
+	if e == nil || early {
 		m.sendReset(f.StreamID)
 		return
 	}
@@ -179,7 +184,7 @@ func (m *mux) abort(s *stream, why error) {
 	if !m.release(s) {
 		return
 	}
-	m.opts.Log.Warn().Str("stream", brief(s.id)).Err(why).Msg("stream reset")
+	m.log.warn(s.id).Err(why).Msg("stream reset")
 	m.sender.drop(s.lane)
 	s.discard()
 	s.end()

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -284,7 +285,43 @@ func TestFailuresArePausedFor(t *testing.T) {
 		w.expectReset("not text")
 		w.initiate("paused again", "let me in")
 		w.expectReset("paused again")
+		if n := strings.Count(w.log.String(), "too many handshakes failed: none is looked at for a while"); n != 2 {
+			t.Errorf("the log tells of %d pauses:\n%s", n, w.log.String())
+		}
 	})
+}
+
+// What harnesses do wrong does not fill the log.
+func TestTheLogIsBounded(t *testing.T) {
+	var log *bytes.Buffer
+	inWorld(t, func(w *world) { log = &w.log }, func(w *world) {
+		spoil := func() {
+			c := w.connect("spoiled")
+			w.send(Frame{Kind: Data, StreamID: c.id, Payload: make([]byte, 100)})
+			w.expectReset(c.id)
+		}
+		for range 50 {
+			spoil()
+		}
+		synctest.Wait()
+		if n := strings.Count(log.String(), "\n"); n != maxNotices {
+			t.Errorf("%d lines for 50 streams:\n%s", n, log)
+		}
+		time.Sleep(noticesEvery)
+		log.Reset()
+		spoil()
+		synctest.Wait()
+		if got := log.String(); !strings.HasPrefix(got, `{"level":"warn","count":30,"message":"more streams were reset or refused"}`+"\n") || strings.Count(got, "\n") != 2 {
+			t.Errorf("the next minute begins with\n%s", got)
+		}
+		for range maxNotices {
+			spoil()
+		}
+		log.Reset()
+	})
+	if got := log.String(); got != `{"level":"warn","count":1,"message":"more streams were reset or refused"}`+"\n" {
+		t.Errorf("at the end the log says %q", got)
+	}
 }
 
 func TestLimitsOfASocket(t *testing.T) {
