@@ -24,7 +24,7 @@ type Socket struct {
 	kind   websocket.MessageType // of it
 
 	failed     atomic.Pointer[error] // what reading ended with
-	unanswered atomic.Int64          // when the oldest unanswered ping was sent, in Unix ns; 0 for none
+	unanswered atomic.Int32          // pings since the last pong
 }
 
 // RefusedError says that the server did not upgrade the connection.
