@@ -96,7 +96,11 @@ func (d *daemon) startFleet(ctx context.Context) {
 // cautions tells what about an environment will fail later, or is not safe.
 func (d *daemon) cautions(ctx context.Context, e config.Environment, note func(string)) {
 	if file := e.KeyFile; file != "" {
-		if st, err := os.Stat(file); err == nil && st.Mode().Perm()&0o077 != 0 {
+		st, err := os.Stat(file)
+		switch {
+		case err != nil:
+			note(fmt.Sprintf("the key file is not there yet: %s", err))
+		case st.Mode().Perm()&0o077 != 0:
 			note(fmt.Sprintf("the key file %s can be read by others than its owner (mode %#o)", file, st.Mode().Perm()))
 		}
 	}

@@ -231,9 +231,14 @@ func (s *server) tryConnect(path, resume string) (*harness, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &harness{t: s.t, procs: map[string]*proc{}}
+	return join(ctx, s.t, conn, resume)
+}
+
+// join begins or resumes a session over a connection.
+func join(ctx context.Context, t testing.TB, conn proto.Conn, resume string) (h *harness, err error) {
+	h = &harness{t: t, procs: map[string]*proc{}}
 	h.c = client.New(conn, h.notified)
-	s.t.Cleanup(func() { _ = h.c.Close() })
+	t.Cleanup(func() { _ = h.c.Close() })
 	h.session, err = h.c.Initialize(ctx, "e2e", resume)
 	return h, err
 }

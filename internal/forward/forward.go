@@ -41,7 +41,7 @@ const maxConns = 256
 func New(opts Options) (*Forwarder, error) {
 	u, err := url.Parse(opts.URL)
 	if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.Fragment != "" {
-		return nil, errors.New("the URL to connect to has to be ws://HOST:PORT or wss://HOST:PORT") // the given one may hold a password
+		return nil, errors.New("failed to configure exec-server websocket: forward destination must be a ws:// or wss:// URL")
 	}
 	return &Forwarder{opts: opts}, nil
 }

@@ -77,7 +77,7 @@ func TestAThousandReconnects(t *testing.T) {
 		if h, err = r.join("e", session); err != nil || h.session != session {
 			t.Fatalf("after %d sockets session %s is not resumed: %v", n, session, err)
 		}
-		v, err := h.call("process/read", map[string]any{"processId": id})
+		v, err := h.call("process/read", map[string]any{"processId": id, "waitMs": 30000})
 		if text, _ := base64.StdEncoding.DecodeString(v.Get("chunks").At(0).Get("chunk").Str()); err != nil || string(text) != "before\n" {
 			t.Fatalf("after %d sockets the process has printed %q, %v", n, text, err)
 		}

@@ -153,7 +153,7 @@ func TestSessionsOutliveSockets(t *testing.T) {
 					t.Errorf("session %s becomes %s", old.session, h.session)
 				}
 				if old == one {
-					v, err := h.call("process/read", map[string]any{"processId": id})
+					v, err := h.call("process/read", map[string]any{"processId": id, "waitMs": 30000})
 					if text, _ := base64.StdEncoding.DecodeString(v.Get("chunks").At(0).Get("chunk").Str()); err != nil || string(text) != "before\n" {
 						t.Errorf("the process has printed %q, %v", text, err)
 					}
