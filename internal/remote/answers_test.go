@@ -30,6 +30,7 @@ func TestAnswersToARegistration(t *testing.T) {
 		"text": {plan: plan{Status: 403, Body: "plain words"}, state: remote.Failed, says: authentication + "(403 Forbidden): plain words"},
 		"long": {plan: plan{Status: 400, Body: strings.Repeat("é", 5000)}, state: remote.Failed, says: ": " + strings.Repeat("é", 4096)},
 		"408":  {plan: plan{Status: 408}, state: remote.Disconnected},
+		"409":  {plan: plan{Status: 409, Code: "taken", Message: "another is here"}, state: remote.Disconnected, says: "environment registry request failed (409 Conflict, taken): another is here"},
 		"429":  {plan: plan{Status: 429, Code: "slow_down", Message: "wait"}, state: remote.Disconnected, says: "environment registry request failed (429 Too Many Requests, slow_down): wait"},
 		"500":  {plan: plan{Status: 500}, state: remote.Disconnected},
 		"502":  {plan: plan{Status: 502, Code: "authentication_service_unavailable"}, state: remote.Disconnected},
