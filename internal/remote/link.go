@@ -45,6 +45,7 @@ type Link struct {
 	opts  Options
 	key   *noise.KeyPair // of all registrations of the process
 	first time.Time      // when there was a socket first; Run's
+	doubt bool           // whether the registry may have another registration for the latest; Run's
 	// pause is delay, or a test's own.
 	pause func(n int) time.Duration
 
@@ -172,6 +173,7 @@ func (l *Link) run(ctx context.Context) error {
 // register registers the environment, as often as it takes. why is what the last
 // socket failed with.
 func (l *Link) register(ctx context.Context, why error) (reg registry.Registration, err error) {
+	l.doubt = false
 	for n := 1; ; n++ {
 		changed := l.opts.Credential.Changed()
 		l.enter(Registering, why, 0)
@@ -188,6 +190,8 @@ func (l *Link) register(ctx context.Context, why error) (reg registry.Registrati
 		if passing(err) {
 			if asked, ok := errors.AsType[*registry.Error](err); ok {
 				wait = max(wait, min(asked.RetryAfter, maxRetryAfter))
+			} else {
+				l.doubt = true // it may have been heard, and be worked on later than the next
 			}
 			l.enter(Disconnected, err, wait)
 		} else {
@@ -204,9 +208,9 @@ func (l *Link) register(ctx context.Context, why error) (reg registry.Registrati
 }
 
 // passing tells whether what kept a registration from being made may go by itself:
-// the network, a registry that is not well, another
-// executor in the place of this one (409). An answer that cannot be used, and a
-// credential that is not there, are somebody's to mend.
+// the network, a registry that is not well, another executor in the place of
+// this one (409). An answer that cannot be used, and a credential that is not
+// there, are somebody's to mend.
 func passing(err error) bool {
 	if asked, ok := errors.AsType[*registry.Error](err); ok {
 		switch asked.Status {
