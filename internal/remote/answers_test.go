@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,6 +31,7 @@ func TestAnswersToARegistration(t *testing.T) {
 		"text": {plan: plan{Status: 403, Body: "plain words"}, state: remote.Failed, says: authentication + "(403 Forbidden): plain words"},
 		"long": {plan: plan{Status: 400, Body: strings.Repeat("é", 5000)}, state: remote.Failed, says: ": " + strings.Repeat("é", 4096)},
 		"408":  {plan: plan{Status: 408}, state: remote.Disconnected},
+		"409":  {plan: plan{Status: 409, Code: "taken", Message: "another is here"}, state: remote.Disconnected, says: "environment registry request failed (409 Conflict, taken): another is here"},
 		"429":  {plan: plan{Status: 429, Code: "slow_down", Message: "wait"}, state: remote.Disconnected, says: "environment registry request failed (429 Too Many Requests, slow_down): wait"},
 		"500":  {plan: plan{Status: 500}, state: remote.Disconnected},
 		"502":  {plan: plan{Status: 502, Code: "authentication_service_unavailable"}, state: remote.Disconnected},
@@ -70,6 +72,55 @@ func TestAnswersToARegistration(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A registration without an answer may be booked after the next one. Harnesses then
+// come for one that the link does not know.
+func TestARegistrationThatIsBookedLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.peer.Set("e", func(f *remotetest.Faults) {
+			f.Register = remotetest.Plan{Abort: true, Count: 1}
+			known := 0
+			f.Answer = func(kind remotetest.Kind, a map[string]any) {
+				if kind != remotetest.Register {
+					return
+				}
+				if known++; known == 1 {
+					a["executor_registration_id"] = "an earlier one"
+				}
+			}
+		})
+		l := r.noise("e")
+		st, err := r.peer.Claim(soon(t), "e", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Open(soon(t)); err == nil {
+			t.Fatal("a handshake for another registration goes well")
+		}
+		st.Close()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		r.open("e", "").alive()
+		if n := len(r.peer.Calls("e", remotetest.Register)); n != 3 {
+			t.Errorf("%d registrations", n)
+		}
+		if s := l.Status(); s.Reconnects != 1 || !strings.HasSuffix(s.LastError, "the registry sends harnesses for another registration") {
+			t.Errorf("the status is %+v", s)
+		}
+		// Now there is no doubt, so that a harness that is wrong harms itself alone.
+		r.peer.Set("e", func(f *remotetest.Faults) { f.WrongExecutorKey = true })
+		if st, err = r.peer.Claim(soon(t), "e", ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Open(soon(t)); !errors.Is(err, remotetest.ErrReset) {
+			t.Errorf("a wrong key: %v", err)
+		}
+		st.Close()
+		if s := l.Status(); s.State != remote.Connected || s.Reconnects != 1 {
+			t.Errorf("the status is %+v", s)
+		}
+	})
 }
 
 func TestExitOnRefusal(t *testing.T) {

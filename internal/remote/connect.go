@@ -109,8 +109,12 @@ func (l *Link) sign(ctx context.Context, target string, header http.Header) erro
 	return nil
 }
 
-// reregisters tells whether a socket that did not come needs a new registration.
+// reregisters tells whether a socket that ended or did not come needs a new
+// registration.
 func (l *Link) reregisters(err error) bool {
+	if errors.Is(err, relay.ErrStranger) {
+		return true
+	}
 	refused, ok := errors.AsType[*socket.RefusedError](err)
 	if !ok || refused.Status < 400 || refused.Status > 499 {
 		return false
@@ -125,7 +129,7 @@ func (l *Link) serveStreams(ctx context.Context, s *socket.Socket, reg registry.
 	silent := make(chan error, 1)
 	go func() { silent <- s.Keepalive(ctx) }()
 	err := relay.Serve(ctx, s, relay.Options{
-		Key: l.key, EnvironmentID: l.opts.EnvironmentID, RegistrationID: reg.ID, Log: l.opts.Log,
+		Key: l.key, EnvironmentID: l.opts.EnvironmentID, RegistrationID: reg.ID, Doubt: l.doubt, Log: l.opts.Log,
 		Validate: func(ctx context.Context, stream string, harness noise.PublicKey, authorization string) error {
 			err := l.opts.Registry.Validate(ctx, reg.ID, stream, harness, authorization)
 			if asked, ok := errors.AsType[*registry.Error](err); ok && asked.Status == http.StatusUnauthorized {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,6 +45,7 @@ type Link struct {
 	opts  Options
 	key   *noise.KeyPair // of all registrations of the process
 	first time.Time      // when there was a socket first; Run's
+	doubt bool           // whether the registry may have another registration for the latest; Run's
 	// pause is delay, or a test's own.
 	pause func(n int) time.Duration
 
@@ -77,25 +79,40 @@ func (l *Link) update(f func(*Status)) {
 
 // enter notes a state, and logs it with what led there.
 func (l *Link) enter(s State, err error, wait time.Duration) {
+	text := ""
+	if err != nil {
+		text = clip(err.Error())
+	}
 	l.update(func(st *Status) {
 		if st.State = s; s != Connected {
 			st.Since, st.Streams = time.Time{}, 0
 		}
 		if err != nil && !errors.Is(err, errLeave) {
-			st.LastError, st.LastErrorAt = err.Error(), time.Now()
+			st.LastError, st.LastErrorAt = text, time.Now()
 		}
 	})
 	e := l.opts.Log.Info()
 	switch {
 	case errors.Is(err, errLeave):
-		e = e.Str("reason", err.Error())
+		e = e.Str("reason", text)
 	case err != nil:
-		e = l.opts.Log.Warn().Err(err)
+		e = l.opts.Log.Warn().Str(zerolog.ErrorFieldName, text)
 	}
 	if wait > 0 {
 		e = e.Stringer("retry_in", wait.Round(time.Millisecond))
 	}
 	e.Str("state", string(s)).Msg("remote " + string(s))
+}
+
+// maxText bounds what is told of an error, in bytes. A registry's own words, of at
+// most 4096 characters, fit in; what libraries quote of a malformed answer may not.
+const maxText = 20 << 10
+
+func clip(text string) string {
+	if len(text) > maxText {
+		return strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
+	return text
 }
 
 // errLeft says that the owner of the credential has left.
@@ -156,6 +173,7 @@ func (l *Link) run(ctx context.Context) error {
 // register registers the environment, as often as it takes. why is what the last
 // socket failed with.
 func (l *Link) register(ctx context.Context, why error) (reg registry.Registration, err error) {
+	l.doubt = false
 	for n := 1; ; n++ {
 		changed := l.opts.Credential.Changed()
 		l.enter(Registering, why, 0)
@@ -172,6 +190,8 @@ func (l *Link) register(ctx context.Context, why error) (reg registry.Registrati
 		if passing(err) {
 			if asked, ok := errors.AsType[*registry.Error](err); ok {
 				wait = max(wait, min(asked.RetryAfter, maxRetryAfter))
+			} else {
+				l.doubt = true // it may have been heard, and be worked on later than the next
 			}
 			l.enter(Disconnected, err, wait)
 		} else {
@@ -188,11 +208,16 @@ func (l *Link) register(ctx context.Context, why error) (reg registry.Registrati
 }
 
 // passing tells whether what kept a registration from being made may go by itself:
-// the network, a registry that is not well. An answer that cannot be used, and a
-// credential that is not there, are somebody's to mend.
+// the network, a registry that is not well, another executor in the place of
+// this one (409). An answer that cannot be used, and a credential that is not
+// there, are somebody's to mend.
 func passing(err error) bool {
 	if asked, ok := errors.AsType[*registry.Error](err); ok {
-		return asked.Status == http.StatusRequestTimeout || asked.Status == http.StatusTooManyRequests || asked.Status >= 500
+		switch asked.Status {
+		case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+			return true
+		}
+		return asked.Status >= 500
 	}
 	return !errors.Is(err, registry.ErrAnswer) && !errors.Is(err, credential.ErrUnavailable)
 }

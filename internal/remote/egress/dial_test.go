@@ -56,6 +56,17 @@ func TestConnectionOutlivesItsContext(t *testing.T) {
 	echo(t, conn)
 }
 
+func TestNobodyListens(t *testing.T) {
+	c, err := newClient(Options{}, env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Connect(t.Context(), "ws://127.0.0.1:1/?sig=hunter2", nil, limit)
+	if err == nil || err.Error() != "dial tcp 127.0.0.1:1: connect: connection refused" {
+		t.Errorf("it says %v", err)
+	}
+}
+
 func TestTargets(t *testing.T) {
 	c, err := newClient(Options{}, env())
 	if err != nil {

@@ -26,8 +26,9 @@ var (
 )
 
 // handshake begins a stream: it reads the first message, and asks the registry
-// beside the reading.
-func (m *mux) handshake(f Frame) {
+// beside the reading. An error is that the message cannot be read with the key and
+// the registration of this socket.
+func (m *mux) handshake(f Frame) error {
 	m.mu.Lock()
 	err := m.admit(f.StreamID)
 	m.mu.Unlock()
@@ -40,17 +41,18 @@ func (m *mux) handshake(f Frame) {
 			m.log.warn(f.StreamID).Err(err).Msg("stream refused")
 		}
 		m.sendReset(f.StreamID)
-		return
+		return nil
 	}
 	prologue := noise.Prologue(m.opts.EnvironmentID, m.opts.RegistrationID, f.StreamID)
 	r, err := noise.ReadInitiation(m.opts.Key, prologue, f.Payload)
+	stranger := err
 	if err == nil && (len(r.Payload) > maxAuthorization || !utf8.Valid(r.Payload)) {
 		err = errAuthorization
 	}
 	if err != nil {
 		m.failed(f.StreamID, err)
 		m.sendReset(f.StreamID)
-		return
+		return stranger
 	}
 	e := &entry{}
 	var ctx context.Context
@@ -63,6 +65,7 @@ func (m *mux) handshake(f Frame) {
 		defer e.cancel()
 		m.validate(ctx, f.StreamID, e, r)
 	})
+	return nil
 }
 
 // admit tells why a handshake for that id may not be looked at. m.mu is held.

@@ -29,11 +29,18 @@ const resetReason = "noise_relay_protocol_error"
 // executor's own credential.
 var ErrRejected = errors.New("the registry rejected the executor's credential")
 
+// ErrStranger is that a harness came for another registration.
+var ErrStranger = errors.New("the registry sends harnesses for another registration")
+
 // Options say whose streams a socket carries.
 type Options struct {
 	Key            *noise.KeyPair
 	EnvironmentID  string
 	RegistrationID string
+	// Doubt is that the registry may send harnesses with another registration. The
+	// first handshake, if it is made for another, then ends the socket with
+	// ErrStranger.
+	Doubt bool
 	// Validate asks the registry about a harness. nil is its consent.
 	Validate func(ctx context.Context, streamID string, harness noise.PublicKey, authorization string) error
 	// Serve serves a stream until it ends. It need not close it.
@@ -119,7 +126,10 @@ func (m *mux) read(s Socket) error {
 		case Data:
 			m.data(f)
 		case Handshake:
-			m.handshake(f)
+			if err := m.handshake(f); err != nil && m.opts.Doubt {
+				return ErrStranger
+			}
+			m.opts.Doubt = false
 		case Reset:
 			m.reset(f.StreamID)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +25,7 @@ type Socket struct {
 	kind   websocket.MessageType // of it
 
 	failed     atomic.Pointer[error] // what reading ended with
-	unanswered atomic.Int64          // when the oldest unanswered ping was sent, in Unix ns; 0 for none
+	unanswered atomic.Int32          // pings since the last pong
 }
 
 // RefusedError says that the server did not upgrade the connection.
@@ -40,7 +41,7 @@ func (e *RefusedError) Error() string {
 // Dial connects. Messages of more than limit bytes end the socket, and so do frames
 // of more than 16 MiB; with a negative limit neither does. An error that
 // holds a *RefusedError came from the server.
-func Dial(ctx context.Context, c *http.Client, url string, header http.Header, limit int64) (*Socket, error) {
+func Dial(ctx context.Context, c *http.Client, to string, header http.Header, limit int64) (*Socket, error) {
 	s := &Socket{}
 	header = header.Clone()
 	if header == nil {
@@ -49,7 +50,7 @@ func Dial(ctx context.Context, c *http.Client, url string, header http.Header, l
 	header["User-Agent"] = nil // the protocol has none
 	hooked := *c
 	hooked.Transport = hook{c.Transport, &s.wire, limit < 0}
-	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+	ws, resp, err := websocket.Dial(ctx, to, &websocket.DialOptions{
 		HTTPClient: &hooked, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
 		OnPongReceived: func(context.Context, []byte) { s.unanswered.Store(0) },
 	})
@@ -57,7 +58,7 @@ func Dial(ctx context.Context, c *http.Client, url string, header http.Header, l
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 			return nil, &RefusedError{resp.StatusCode, resp.Header}
 		}
-		return nil, plain(err)
+		return nil, hide(err)
 	}
 	if s.wire == nil {
 		_ = ws.CloseNow()
@@ -69,8 +70,16 @@ func Dial(ctx context.Context, c *http.Client, url string, header http.Header, l
 	return s, nil
 }
 
-// plain is the innermost error that says something: the libraries' own words
-// quote the URL, whose query may hold a signature.
+// hide is an error of HTTP without the libraries' own words, which quote the URL:
+// its query may hold a signature.
+func hide(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return plain(err)
+}
+
+// plain is the innermost error that says something.
 func plain(err error) error {
 	for {
 		next := errors.Unwrap(err)
