@@ -78,8 +78,12 @@ type entry struct {
 // Serve serves the streams of a socket until that ends, and says why it did. When
 // it returns, the streams have ended and the socket is closed.
 func Serve(ctx context.Context, s Socket, opts Options) error {
+	return serve(ctx, s, opts, &budget{shared: shared})
+}
+
+func serve(ctx context.Context, s Socket, opts Options, b *budget) error {
 	ctx, cancel := context.WithCancel(ctx)
-	m := &mux{opts: opts, sender: newSender(s.Write), budget: shared, ctx: ctx, streams: map[string]*entry{}}
+	m := &mux{opts: opts, sender: newSender(s.Write), budget: b, ctx: ctx, streams: map[string]*entry{}}
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	sent := make(chan struct{})
 	go func() {
