@@ -77,20 +77,21 @@ func (l *Link) update(f func(*Status)) {
 
 // enter notes a state, and logs it with what led there.
 func (l *Link) enter(s State, err error, wait time.Duration) {
+	why := words(err)
 	l.update(func(st *Status) {
 		if st.State = s; s != Connected {
 			st.Since, st.Streams = time.Time{}, 0
 		}
 		if err != nil && !errors.Is(err, errLeave) {
-			st.LastError, st.LastErrorAt = err.Error(), time.Now()
+			st.LastError, st.LastErrorAt = why, time.Now()
 		}
 	})
 	e := l.opts.Log.Info()
 	switch {
 	case errors.Is(err, errLeave):
-		e = e.Str("reason", err.Error())
+		e = e.Str("reason", why)
 	case err != nil:
-		e = l.opts.Log.Warn().Err(err)
+		e = l.opts.Log.Warn().Str("error", why)
 	}
 	if wait > 0 {
 		e = e.Stringer("retry_in", wait.Round(time.Millisecond))
