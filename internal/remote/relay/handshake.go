@@ -58,13 +58,16 @@ func (m *mux) admit(id string) bool {
 	e := m.streams[id]
 	switch {
 	case e == nil:
-		return m.open < maxStreams && m.asking < maxValidations
+		return m.room() && m.asking < maxValidations
 	case e.stream == nil: // a second one is nobody's
 		m.forget(id, e)
 		m.guard.failed()
 	}
 	return false
 }
+
+// room tells whether another stream may be opened. m.mu is held.
+func (m *mux) room() bool { return m.open < maxStreams && m.served < maxServed }
 
 // validate asks the registry and answers the handshake.
 func (m *mux) validate(ctx context.Context, id string, e *entry, r *noise.Responder) {
@@ -87,13 +90,14 @@ func (m *mux) validate(ctx context.Context, id string, e *entry, r *noise.Respon
 	m.mu.Lock()
 	m.asking--
 	current := m.streams[id] == e // it may have been dropped meanwhile
-	full := current && s != nil && m.open >= maxStreams
+	full := current && s != nil && !m.room()
 	if current {
 		if s == nil || full {
 			delete(m.streams, id)
 		} else {
 			m.streams[id] = &entry{stream: s}
 			m.open++
+			m.served++
 			m.count()
 		}
 		if err != nil {
@@ -118,7 +122,12 @@ func (m *mux) validate(ctx context.Context, id string, e *entry, r *noise.Respon
 // start answers the handshake, in the stream's own lane so that nothing overtakes
 // it, and serves the stream.
 func (m *mux) start(s *stream, answer []byte) {
-	defer s.discard()
+	defer func() {
+		s.discard()
+		m.mu.Lock()
+		m.served--
+		m.mu.Unlock()
+	}()
 	if m.sender.send(s.lane, message(Frame{Kind: Handshake, StreamID: s.id, Payload: answer})) != nil {
 		return
 	}

@@ -20,6 +20,9 @@ const MaxMessage = 256 << 10
 const (
 	maxStreams     = 128
 	maxValidations = 32
+	// maxServed also counts streams that have ended, and whose server has not noticed
+	// yet: while an environment is being made, say.
+	maxServed = 2 * maxStreams
 )
 
 // resetReason is what all resets say: causes are not for everybody to tell apart.
@@ -63,6 +66,7 @@ type mux struct {
 	mu      sync.Mutex // guards all below; not held while sending
 	streams map[string]*entry
 	open    int // streams that are
+	served  int // calls of opts.Serve
 	asking  int // validations under way
 	guard   guard
 
