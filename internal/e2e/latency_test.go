@@ -108,11 +108,16 @@ type remote struct {
 
 func newRemote(b *testing.B, url string) *remote {
 	b.Helper()
-	ctx := context.Background()
 	conn, err := dialTarget(b, url)
 	if err != nil {
 		b.Fatal(err)
 	}
+	return newRemoteOver(b, conn)
+}
+
+func newRemoteOver(b *testing.B, conn proto.Conn) *remote {
+	b.Helper()
+	ctx := context.Background()
 	r := &remote{exited: make(chan struct{}, 1), closed: make(chan struct{}, 1)}
 	r.c = client.New(conn, func(method string, params proto.Value) {
 		switch method {
