@@ -162,12 +162,18 @@ func (f *Fleet) complete(e Entry) (config.Environment, error) {
 	return settings, nil
 }
 
+// errServed says that the daemon would end with an environment.
+var errServed = errors.New("the server was started for it by --remote, and would end with it: end the server")
+
 // Remove ends an environment's link, then the environment, whose workspace stays.
 // One that has no link is removed as well. If it fails it may be called again.
 func (f *Fleet) Remove(ctx context.Context, name string) error {
 	f.mu.Lock()
 	m := f.members[name]
 	f.mu.Unlock()
+	if m != nil && m.Origin == CommandLine {
+		return errServed
+	}
 	if m != nil {
 		m.cancel()
 		select {

@@ -111,6 +111,23 @@ func TestWhatCannotBeStartedIsTriedAgain(t *testing.T) {
 	})
 }
 
+func TestTheEnvironmentOfTheCommandLineIsNotRemoved(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *world, fl *Fleet) {
+		e := entry("a")
+		e.Origin = CommandLine
+		m := add(t, fl, e)
+		if err := fl.Remove(context.Background(), "a"); !errors.Is(err, errServed) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		select {
+		case <-m.Done():
+			t.Error("it has ended")
+		default:
+		}
+	})
+}
+
 func TestTheEndOfALinkIsItsOwn(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world, fl *Fleet) {
 		e := entry("a")

@@ -42,6 +42,7 @@ func TestAnswersToARegistration(t *testing.T) {
 		"another environment": {answer: func(a map[string]any) { a["environment_id"] = "f" }, state: remote.Failed, says: "different environment id"},
 		"another profile":     {answer: func(a map[string]any) { a["security_profile"] = "none" }, state: remote.Failed, says: "unsupported security profile `none`"},
 		"no registration":     {answer: func(a map[string]any) { delete(a, "executor_registration_id") }, state: remote.Failed, says: "missing field `executor_registration_id`"},
+		"a long URL":          {answer: func(a map[string]any) { a["url"] = strings.Repeat("a", 10000) + "://x" }, state: remote.Disconnected, says: strings.Repeat("a", 4000), never: true},
 		"a useless URL":       {answer: func(a map[string]any) { a["url"] = "ftp://nowhere/" }, state: remote.Disconnected, says: "connect to the rendezvous", never: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +56,9 @@ func TestAnswersToARegistration(t *testing.T) {
 				l := r.noise("e")
 				time.Sleep(10*time.Second + time.Millisecond) // what a call may take
 				synctest.Wait()
-				if s := l.Status(); s.State != tt.state || !strings.HasSuffix(s.LastError, tt.says) && !strings.Contains(s.LastError, tt.says) || s.LastError == "" {
+				if s := l.Status(); len(s.LastError) > 10000 {
+					t.Errorf("it says %d bytes", len(s.LastError))
+				} else if s.State != tt.state || !strings.HasSuffix(s.LastError, tt.says) && !strings.Contains(s.LastError, tt.says) || s.LastError == "" {
 					t.Errorf("the state is %s: %s", s.State, s.LastError)
 				}
 				r.peer.Set("e", func(f *remotetest.Faults) { *f = remotetest.Faults{} })

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -79,40 +78,26 @@ func (l *Link) update(f func(*Status)) {
 
 // enter notes a state, and logs it with what led there.
 func (l *Link) enter(s State, err error, wait time.Duration) {
-	text := ""
-	if err != nil {
-		text = clip(err.Error())
-	}
+	why := words(err)
 	l.update(func(st *Status) {
 		if st.State = s; s != Connected {
 			st.Since, st.Streams = time.Time{}, 0
 		}
 		if err != nil && !errors.Is(err, errLeave) {
-			st.LastError, st.LastErrorAt = text, time.Now()
+			st.LastError, st.LastErrorAt = why, time.Now()
 		}
 	})
 	e := l.opts.Log.Info()
 	switch {
 	case errors.Is(err, errLeave):
-		e = e.Str("reason", text)
+		e = e.Str("reason", why)
 	case err != nil:
-		e = l.opts.Log.Warn().Str(zerolog.ErrorFieldName, text)
+		e = l.opts.Log.Warn().Str("error", why)
 	}
 	if wait > 0 {
 		e = e.Stringer("retry_in", wait.Round(time.Millisecond))
 	}
 	e.Str("state", string(s)).Msg("remote " + string(s))
-}
-
-// maxText bounds what is told of an error, in bytes. A registry's own words, of at
-// most 4096 characters, fit in; what libraries quote of a malformed answer may not.
-const maxText = 20 << 10
-
-func clip(text string) string {
-	if len(text) > maxText {
-		return strings.ToValidUTF8(text[:maxText], "") + "…"
-	}
-	return text
 }
 
 // errLeft says that the owner of the credential has left.

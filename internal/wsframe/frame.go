@@ -11,6 +11,7 @@ const (
 	Binary = 2
 	Close  = 8
 	Ping   = 9
+	Pong   = 10
 )
 
 const (

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 )
 
 const (
@@ -43,7 +44,8 @@ type sigV4 struct {
 func SigV4(ctx context.Context, a AWS) (Source, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsTime)
 	defer cancel()
-	var options []func(*config.LoadOptions) error
+	// What the SDK would print is no line of our log; what matters comes as an error.
+	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if a.Profile != "" {
 		options = append(options, config.WithSharedConfigProfile(a.Profile))
 	}

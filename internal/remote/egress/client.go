@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -79,6 +80,12 @@ func (c *Client) transport() *http.Transport {
 		TLSHandshakeTimeout:    timeout,
 		MaxResponseHeaderBytes: maxHead,
 		DisableCompression:     true,
+		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+			if err := refused(resp); err != nil {
+				return fmt.Errorf("proxy: %w", err)
+			}
+			return nil
+		},
 	}
 }
 

@@ -148,7 +148,7 @@ func (p *connectProxy) serve(c net.Conn, auth, to string) {
 	p.asked = append(p.asked, r)
 	p.mu.Unlock()
 	if r.Header.Get("Proxy-Authorization") != auth {
-		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+		_, _ = io.WriteString(c, "HTTP/1.1 407 \x1b[31mnot with "+r.Header.Get("Proxy-Authorization")+"\r\nContent-Length: 0\r\n\r\n")
 		return
 	}
 	if r.Method != http.MethodConnect {

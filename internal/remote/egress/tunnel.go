@@ -60,13 +60,22 @@ func (c *Client) connect(ctx context.Context, conn net.Conn, proxy *url.URL, add
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answered %q", resp.Status)
+	if err := refused(resp); err != nil {
+		return nil, err
 	}
 	if in.Buffered() > 0 {
 		return nil, fmt.Errorf("it sent more than an answer")
 	}
 	return conn, nil
+}
+
+// refused is an error if a proxy did not connect. It has none of the proxy's own
+// words, which may repeat what it was sent: the password, above all.
+func refused(resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	return fmt.Errorf("it answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 }
 
 // proxyAddr is where a proxy listens.

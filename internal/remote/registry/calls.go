@@ -26,7 +26,8 @@ type Registration struct {
 // that cannot be used makes a connection fail, as in the reference. Errors are
 // *Error, ErrAnswer, credential.ErrUnavailable, or what kept the call from being made.
 func (c *Client) RegisterNoise(ctx context.Context, key noise.PublicKey) (Registration, error) {
-	answer, err := c.post(ctx, "register", http.Header{}, struct {
+	header := http.Header{}
+	answer, err := c.post(ctx, "register", header, struct {
 		Profile string          `json:"security_profile"`
 		Key     noise.PublicKey `json:"executor_public_key"`
 	}{securityProfile, key})
@@ -41,7 +42,7 @@ func (c *Client) RegisterNoise(ctx context.Context, key noise.PublicKey) (Regist
 		return Registration{}, badAnswer("exec-server protocol error: environment registry returned a different environment id")
 	}
 	if profile := a["security_profile"]; profile != securityProfile {
-		return Registration{}, badAnswer("exec-server protocol error: environment registry returned unsupported security profile `%s`", clean(profile, maxCode))
+		return Registration{}, badAnswer("exec-server protocol error: environment registry returned unsupported security profile `%s`", clean(hide(header, profile), maxCode))
 	}
 	if c.Credential.Scoped() && !secure(a["url"]) {
 		return Registration{}, errInsecure
@@ -52,7 +53,8 @@ func (c *Client) RegisterNoise(ctx context.Context, key noise.PublicKey) (Regist
 // RegisterDirect registers the environment for one connection in the clear at a
 // time. The URL is one of TLS or loopback. Errors are RegisterNoise's.
 func (c *Client) RegisterDirect(ctx context.Context) (Registration, error) {
-	answer, err := c.post(ctx, "direct/register", http.Header{}, struct {
+	header := http.Header{}
+	answer, err := c.post(ctx, "direct/register", header, struct {
 		Transport string `json:"transport"`
 	}{directTransport})
 	if err != nil {
@@ -66,7 +68,7 @@ func (c *Client) RegisterDirect(ctx context.Context) (Registration, error) {
 	case a["environment_id"] != c.id():
 		return Registration{}, badAnswer("exec-server protocol error: environment registry returned a different environment id")
 	case a["transport"] != directTransport:
-		return Registration{}, badAnswer("exec-server protocol error: environment registry returned unsupported direct transport `%s`", clean(a["transport"], maxCode))
+		return Registration{}, badAnswer("exec-server protocol error: environment registry returned unsupported direct transport `%s`", clean(hide(header, a["transport"]), maxCode))
 	case a["registration_id"] == "":
 		return Registration{}, badAnswer("exec-server protocol error: environment registry returned incomplete direct connection data")
 	case !secure(a["url"]):

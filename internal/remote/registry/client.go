@@ -98,7 +98,7 @@ func (c *Client) post(ctx context.Context, call string, header http.Header, body
 	defer cancel()
 	resp, err := c.HTTP.Do(r.WithContext(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("environment registry request failed: %w", err)
+		return nil, fmt.Errorf("environment registry request failed: %w", hideError(header, err))
 	}
 	defer resp.Body.Close()
 	answer, err := read(resp)

@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -71,10 +72,7 @@ func (c *Client) refusal(r *http.Request, resp *http.Response, body []byte) *Err
 	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	switch {
 	case !c.Credential.Scoped():
-		if _, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && token != "" {
-			body = bytes.ReplaceAll(body, []byte(token), []byte("[redacted]"))
-		}
-		e.Code, e.Message = parseError(body)
+		e.Code, e.Message = parseError(r.Header, body)
 		if e.Message == "" && len(bytes.TrimSpace(body)) == 0 {
 			e.Message = "empty or malformed error body"
 			if e.authentication() {
@@ -89,8 +87,9 @@ func (c *Client) refusal(r *http.Request, resp *http.Response, body []byte) *Err
 	return e
 }
 
-// parseError finds the code and the message in the body of an error.
-func parseError(body []byte) (code, message string) {
+// parseError finds the code and the message in the body of the error that a request
+// with those headers was answered with.
+func parseError(sent http.Header, body []byte) (code, message string) {
 	var j struct {
 		Error *struct {
 			Code    *string `json:"code"`
@@ -106,7 +105,31 @@ func parseError(body []byte) (code, message string) {
 			message = *j.Error.Message
 		}
 	}
-	return clean(code, maxCode), clean(message, maxMessage)
+	return clean(hide(sent, code), maxCode), clean(hide(sent, message), maxMessage)
+}
+
+// hide takes what a request proves itself with out of an answer's words. Proxies and
+// gateways repeat requests, in errors above all.
+func hide(sent http.Header, text string) string {
+	for _, name := range []string{"Authorization", "X-Amz-Security-Token"} {
+		secret := sent.Get(name)
+		if kind, token, ok := strings.Cut(secret, " "); ok && kind == "Bearer" {
+			secret = token
+		}
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "[redacted]")
+		}
+	}
+	return text
+}
+
+// hideError is err, or one with its words if there is something to hide in them.
+func hideError(sent http.Header, err error) error {
+	text := err.Error()
+	if hidden := hide(sent, text); hidden != text {
+		return errors.New(hidden)
+	}
+	return err
 }
 
 // clean makes a text of somebody else fit for a line of a log.

@@ -1,7 +1,9 @@
 package registry
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -74,6 +76,55 @@ func TestLongMessages(t *testing.T) {
 	if e, ok := errors.AsType[*Error](err); !ok || e.Status != 500 {
 		t.Errorf("the status is lost: %.100v", err)
 	}
+}
+
+// What a request proves itself with is in no error, however the registry says it.
+func TestSecretsAreNotRepeated(t *testing.T) {
+	const secret = "tok-0123456789"
+	source, err := credential.Bearer(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var escaped strings.Builder
+	for _, r := range "Bearer " + secret {
+		fmt.Fprintf(&escaped, `\u%04x`, r)
+	}
+	raw := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = conn.Write([]byte(text))
+				_ = conn.Close()
+			}
+		}
+	}
+	for name, h := range map[string]http.HandlerFunc{
+		"text":         answer(403, "you sent Bearer "+secret),
+		"message":      answer(400, `{"error":{"code":"c","message":"`+escaped.String()+`"}}`),
+		"code":         answer(400, `{"error":{"code":"`+escaped.String()+`","message":"m"}}`),
+		"profile":      answer(200, `{"environment_id":"env-1","url":"u","security_profile":"`+escaped.String()+`","executor_registration_id":"r"}`),
+		"transport":    answer(200, `{"environment_id":"env-1","url":"u","transport":"`+escaped.String()+`","registration_id":"r"}`),
+		"no header":    raw("HTTP/1.1 200 OK\r\nyou sent " + secret + "\r\n\r\n"),
+		"aws":          answer(403, `{"message":"the canonical string was 'x-amz-security-token:session-token'"}`),
+		"aws, escaped": answer(403, `{"error":{"message":"session\u002dtoken"}}`),
+	} {
+		c, _ := fake(t, withSession{source}, h)
+		_, err := c.RegisterNoise(t.Context(), publicKey(t))
+		if name == "transport" {
+			_, err = c.RegisterDirect(t.Context())
+		}
+		if err == nil || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "session-token") || !strings.Contains(err.Error(), "[redacted]") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// withSession is a credential with another in a header of AWS's.
+type withSession struct{ credential.Source }
+
+func (s withSession) Authorize(ctx context.Context, r *http.Request, body []byte) error {
+	r.Header.Set("X-Amz-Security-Token", "session-token")
+	return s.Source.Authorize(ctx, r, body)
 }
 
 func TestRetryAfter(t *testing.T) {
@@ -155,7 +206,7 @@ func FuzzError(f *testing.F) {
 	f.Add([]byte(`{"error":{"code":"c","message":"m"}}`))
 	f.Add([]byte("\xff\x1b[31m\u0085"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		code, message := parseError(body)
+		code, message := parseError(nil, body)
 		for _, text := range []string{code, message} {
 			if !utf8.ValidString(text) || strings.ContainsAny(text, "\n\r\x1b\u0085") || utf8.RuneCountInString(text) > maxMessage {
 				t.Errorf("%q", text)

@@ -74,7 +74,7 @@ func (m *mux) admit(id string) error {
 	switch {
 	case m.guard.pausing():
 		return errPausing
-	case e == nil && m.open >= maxStreams:
+	case e == nil && !m.room():
 		return errStreams
 	case e == nil && m.asking >= maxValidations:
 		return errValidations
@@ -98,6 +98,9 @@ func (m *mux) failed(id string, why error) {
 	}
 }
 
+// room tells whether another stream may be opened. m.mu is held.
+func (m *mux) room() bool { return m.open < maxStreams && m.served < maxServed }
+
 // validate asks the registry and answers the handshake.
 func (m *mux) validate(ctx context.Context, id string, e *entry, r *noise.Responder) {
 	err := m.opts.Validate(ctx, id, r.Peer, string(r.Payload))
@@ -119,13 +122,14 @@ func (m *mux) validate(ctx context.Context, id string, e *entry, r *noise.Respon
 	m.mu.Lock()
 	m.asking--
 	current := m.streams[id] == e // it may have been dropped meanwhile
-	full := current && s != nil && m.open >= maxStreams
+	full := current && s != nil && !m.room()
 	if current {
 		if s == nil || full {
 			delete(m.streams, id)
 		} else {
 			m.streams[id] = &entry{stream: s}
 			m.open++
+			m.served++
 			m.count()
 		}
 	}
@@ -150,7 +154,12 @@ func (m *mux) validate(ctx context.Context, id string, e *entry, r *noise.Respon
 // start answers the handshake, in the stream's own lane so that nothing overtakes
 // it, and serves the stream.
 func (m *mux) start(s *stream, answer []byte) {
-	defer s.discard()
+	defer func() {
+		s.discard()
+		m.mu.Lock()
+		m.served--
+		m.mu.Unlock()
+	}()
 	if m.sender.send(s.lane, message(Frame{Kind: Handshake, StreamID: s.id, Payload: answer})) != nil {
 		return
 	}

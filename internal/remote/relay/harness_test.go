@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/remote/noise"
@@ -91,16 +92,16 @@ func inWorld(t *testing.T, set func(*world), f func(w *world)) {
 		if set != nil {
 			set(w)
 		}
-		before := probe()
+		b := &budget{shared: semaphore.NewWeighted(maxHeld)}
 		go func() {
-			w.done <- Serve(context.Background(), w.r, Options{
+			w.done <- serve(context.Background(), w.r, Options{
 				Key: w.key, EnvironmentID: "env", RegistrationID: "reg", Log: zerolog.New(&w.log).Level(zerolog.InfoLevel),
 				Validate: func(ctx context.Context, id string, harness noise.PublicKey, authorization string) error {
 					return w.validate(ctx, id, authorization)
 				},
 				Serve: func(ctx context.Context, c proto.Conn) { w.serve(ctx, c) },
 				Count: func(n int) { w.open = n },
-			})
+			}, b)
 		}()
 		f(w)
 		_ = w.r.Close()
@@ -110,21 +111,10 @@ func inWorld(t *testing.T, set func(*world), f func(w *world)) {
 		if w.open != 0 {
 			t.Errorf("%d streams are open still", w.open)
 		}
-		if after := probe(); after != before {
-			t.Errorf("%d bytes of the budget are held still", before-after)
+		if b.held != 0 || !b.shared.TryAcquire(maxHeld) {
+			t.Errorf("%d bytes of the budget are held still", b.held)
 		}
 	})
-}
-
-// probe finds out what is free of the budget.
-func probe() (free int64) {
-	for step := int64(maxHeld); step > 0; step /= 2 {
-		if shared.free.TryAcquire(step) {
-			free += step
-		}
-	}
-	shared.free.Release(free)
-	return free
 }
 
 func keys(t *testing.T) *noise.KeyPair {

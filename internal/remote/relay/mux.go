@@ -20,6 +20,9 @@ const MaxMessage = 256 << 10
 const (
 	maxStreams     = 128
 	maxValidations = 32
+	// maxServed also counts streams that have ended, and whose server has not noticed
+	// yet: while an environment is being made, say.
+	maxServed = 2 * maxStreams
 )
 
 // resetReason is what all resets say: causes are not for everybody to tell apart.
@@ -71,6 +74,7 @@ type mux struct {
 	mu      sync.Mutex // guards all below; not held while sending
 	streams map[string]*entry
 	open    int // streams that are
+	served  int // calls of opts.Serve
 	asking  int // validations under way
 	guard   guard
 
@@ -86,8 +90,12 @@ type entry struct {
 // Serve serves the streams of a socket until that ends, and says why it did. When
 // it returns, the streams have ended and the socket is closed.
 func Serve(ctx context.Context, s Socket, opts Options) error {
+	return serve(ctx, s, opts, &budget{shared: shared})
+}
+
+func serve(ctx context.Context, s Socket, opts Options, b *budget) error {
 	ctx, cancel := context.WithCancel(ctx)
-	m := &mux{opts: opts, sender: newSender(s.Write), budget: shared, log: notices{log: opts.Log}, ctx: ctx, streams: map[string]*entry{}}
+	m := &mux{opts: opts, sender: newSender(s.Write), budget: b, log: notices{log: opts.Log}, ctx: ctx, streams: map[string]*entry{}}
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	sent := make(chan struct{})
 	go func() {

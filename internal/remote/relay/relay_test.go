@@ -352,6 +352,29 @@ func TestLimitsOfASocket(t *testing.T) {
 	})
 }
 
+// Streams that have ended count while their server has not noticed.
+func TestStreamsThatAreServedStill(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.serve = func(ctx context.Context, c proto.Conn) {
+			if f, err := c.ReadFrame(); err != nil || string(f.Body()) != "go" {
+				<-ctx.Done()
+			}
+		}
+	}, func(w *world) {
+		for i := range 256 {
+			c := w.connect(fmt.Sprint(i))
+			if i == 7 {
+				c.say("go")
+				w.expectReset("7")
+				w.connect("in its place")
+			}
+			w.send(Frame{Kind: Reset, StreamID: fmt.Sprint(i), Reason: "enough"})
+		}
+		w.initiate("more", "let me in")
+		w.expectReset("more")
+	})
+}
+
 // A stream that is not read does not hold up another, nor answers to frames.
 func TestOneStreamDoesNotHoldUpAnother(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -26,6 +26,7 @@ type Socket struct {
 
 	failed     atomic.Pointer[error] // what reading ended with
 	unanswered atomic.Int32          // pings since the last pong
+	pongs      pongs
 }
 
 // RefusedError says that the server did not upgrade the connection.
@@ -53,6 +54,7 @@ func Dial(ctx context.Context, c *http.Client, to string, header http.Header, li
 	ws, resp, err := websocket.Dial(ctx, to, &websocket.DialOptions{
 		HTTPClient: &hooked, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
 		OnPongReceived: func(context.Context, []byte) { s.unanswered.Store(0) },
+		OnPingReceived: func(_ context.Context, payload []byte) bool { s.pong(payload); return false },
 	})
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
@@ -116,8 +118,8 @@ func (h hook) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// wire is a connection whose every write is whole: the library with its pongs and
-// we with our frames write whole WebSocket frames.
+// wire is a connection whose every write is whole: whoever writes, writes whole
+// WebSocket frames.
 type wire struct {
 	io.ReadWriteCloser
 	meter *wsframe.Meter // of what is read; nil if it may be anything
