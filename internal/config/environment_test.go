@@ -103,6 +103,8 @@ func TestErrorsOfEnvironments(t *testing.T) {
 		e + "profile = 'x'":                                  `5:1: environment.a.profile: there is no [profile.x]`,
 		e + "key_file = '/x'":                                `5:1: environment.a.key_file: only one of key_file, key_env and key_command can be given`,
 		e + "ca_file = 'x'":                                  `5:1: environment.a.ca_file: "x" is no absolute path of a file`,
+		e + "url = 'x'":                                      "5:1: environment.a.url: there is no such key; it is remote here",
+		e + "keyfile = 'x'":                                  "5:1: environment.a.keyfile: there is no such key; did you mean key_file?",
 		e + "colour = 1":                                     "5:1: environment.a.colour: there is no such key",
 		e + "no_proxy = 1":                                   "5:12: environment.a.no_proxy: cannot decode TOML integer into a string",
 		e + "[environment.b]\nremote='HTTPS://R:0443'\nkey_env='K'\nenvironment_id='a'": "5:2: environment.b: it is the same environment of the same registry as a",

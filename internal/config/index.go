@@ -79,15 +79,15 @@ func (x keyIndex) upTo(i int) []byte {
 	return x.data[:bytes.LastIndexByte(x.data[:x.keys[i+1].offset], '\n')+1]
 }
 
-// keyAt is the full key at a place; the decoder's own word for it lacks what is
+// partsAt is the full key at a place; the decoder's own word for it lacks what is
 // outside an inline table.
-func (x keyIndex) keyAt(line, column int, parts []string) string {
+func (x keyIndex) partsAt(line, column int, parts []string) []string {
 	for _, k := range x.keys {
 		if k.line == line && k.column == column {
-			return k.String()
+			return k.parts
 		}
 	}
-	return strings.Join(parts, ".")
+	return parts
 }
 
 // locate makes the error for a key's value; a key that is not in the file has

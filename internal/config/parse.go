@@ -52,7 +52,8 @@ func explain(index keyIndex, err error) error {
 	if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok {
 		first := strict.Errors[0]
 		line, column := first.Position()
-		return fmt.Errorf("%d:%d: %s: there is no such key", line, column, index.keyAt(line, column, first.Key()))
+		key := index.partsAt(line, column, first.Key())
+		return fmt.Errorf("%d:%d: %s: %s", line, column, strings.Join(key, "."), unknownKey(key))
 	}
 	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := bad.Position()
@@ -60,8 +61,8 @@ func explain(index keyIndex, err error) error {
 		if what, wanted, ok := strings.Cut(text, " into "); ok {
 			text = what + " into a " + typeName(wanted)
 		}
-		if key := index.keyAt(line, column, bad.Key()); key != "" {
-			text = key + ": " + text
+		if key := index.partsAt(line, column, bad.Key()); len(key) > 0 {
+			text = strings.Join(key, ".") + ": " + text
 		}
 		return fmt.Errorf("%d:%d: %s", line, column, text)
 	}

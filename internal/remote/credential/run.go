@@ -11,10 +11,8 @@ import (
 	"time"
 )
 
-// maxComplaint bounds what is kept of a command's standard error, in bytes.
-const maxComplaint = 4096
-
 // runCommand runs a program for at most limit and returns the token that it prints.
+// What it writes to standard error may have the token in it, and goes nowhere.
 func runCommand(ctx context.Context, argv []string, limit time.Duration) (Secret, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %v", limit))
 	defer cancel()
@@ -22,8 +20,8 @@ func runCommand(ctx context.Context, argv []string, limit time.Duration) (Secret
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	out, complaint := &head{max: maxToken + 2}, &tail{max: maxComplaint}
-	cmd.Stdout, cmd.Stderr = out, complaint
+	out := &head{max: maxToken + 2}
+	cmd.Stdout = out
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it has ended well, and left something that keeps its output open
@@ -31,9 +29,12 @@ func runCommand(ctx context.Context, argv []string, limit time.Duration) (Secret
 	if ctx.Err() != nil {
 		return Secret{}, context.Cause(ctx)
 	}
-	text := strings.TrimSpace(out.String())
 	if err != nil {
-		return Secret{}, complaint.explain(err, text)
+		return Secret{}, err
+	}
+	text := strings.TrimSpace(out.String())
+	if text == "" {
+		return Secret{}, errors.New("it printed nothing")
 	}
 	return checkToken(text)
 }
@@ -47,36 +48,4 @@ type head struct {
 func (h *head) Write(p []byte) (int, error) {
 	_, _ = h.Buffer.Write(p[:min(len(p), h.max-h.Len())])
 	return len(p), nil
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	kept []byte
-	max  int
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.kept = append(t.kept, p[max(0, len(p)-t.max):]...)
-	t.kept = t.kept[max(0, len(t.kept)-t.max):]
-	return len(p), nil
-}
-
-// explain adds the last line that was written to an error, without secret and
-// without what would not print.
-func (t *tail) explain(err error, secret string) error {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(t.kept), "?"))
-	line := text[strings.LastIndexByte(text, '\n')+1:]
-	for word := range strings.FieldsSeq(secret) {
-		line = strings.ReplaceAll(line, word, redacted)
-	}
-	line = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, line)
-	if line == "" {
-		return err
-	}
-	return fmt.Errorf("%w: %.500s", err, line)
 }
