@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -77,7 +79,11 @@ func (a *envAddCmd) Run(ctx context.Context, common *Common, std Streams) error 
 	}
 	return common.ask(func(socket string) error {
 		added, err := control.Add(ctx, socket, wanted)
+		if err != nil {
+			return asFlags(err)
+		}
 		notes(std, added.Notes)
+		_, err = fmt.Fprintln(std.Out, "added", a.Name)
 		return err
 	})
 }
@@ -90,14 +96,18 @@ type envRmCmd struct {
 func (r *envRmCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	return common.ask(func(socket string) error {
 		removed, err := control.Remove(ctx, socket, r.Name)
+		if err != nil {
+			return err
+		}
 		notes(std, removed.Notes)
+		_, err = fmt.Fprintln(std.Out, "removed", r.Name)
 		return err
 	})
 }
 
 func notes(std Streams, notes []string) {
 	for _, note := range notes {
-		fmt.Fprintln(std.Err, "exec-server:", note)
+		fmt.Fprintln(std.Err, "exec-server: warning:", note)
 	}
 }
 
@@ -116,7 +126,35 @@ func (c *Common) ask(do func(socket string) error) error {
 	if errors.Is(err, control.ErrNoDaemon) {
 		err = do(sockets[1])
 	}
+	switch {
+	case errors.Is(err, control.ErrNoDaemon):
+		return fmt.Errorf("no exec-server is running for root %s: start one, or choose the root of another with --root or --config", cfg.Root)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w; run it as root, or as the user of the exec-server", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the exec-server of root %s does not answer", cfg.Root)
+	}
 	return err
+}
+
+// asFlags has the flag in the place of the configuration's key for it.
+func asFlags(err error) error {
+	key, text, named := strings.Cut(err.Error(), ": ")
+	switch {
+	case strings.HasPrefix(err.Error(), "remote is missing"):
+		return errors.New("--remote" + strings.TrimPrefix(err.Error(), "remote"))
+	case strings.HasPrefix(err.Error(), "there is no key for the registry"):
+		return errors.New("there is no key for the registry: give --key-file, --key-env, --key-command or --key-stdin")
+	case named && slices.Contains(settingKeys, key):
+		return errors.New("--" + strings.ReplaceAll(key, "_", "-") + ": " + text)
+	}
+	return err
+}
+
+// settingKeys are those of an environment that env add has a flag for.
+var settingKeys = []string{
+	"remote", "environment_id", "transport", "profile", "key_file", "key_env", "key_command",
+	"aws_profile", "aws_region", "aws_service", "proxy", "no_proxy", "ca_file",
 }
 
 type envLsCmd struct {
@@ -125,6 +163,8 @@ type envLsCmd struct {
 
 // Run lists the environments.
 func (l *envLsCmd) Run(ctx context.Context, common *Common, std Streams) error {
+	ctx, cancel := context.WithTimeout(ctx, lsTime)
+	defer cancel()
 	var list []control.Environment
 	err := common.ask(func(socket string) (err error) {
 		list, err = control.List(ctx, socket)
@@ -141,8 +181,17 @@ func (l *envLsCmd) Run(ctx context.Context, common *Common, std Streams) error {
 		e.SetIndent("", "  ")
 		return e.Encode(list)
 	}
+	if cfg, err := common.load(); err == nil {
+		fmt.Fprintln(std.Err, "exec-server: environments of root", cfg.Root)
+	}
 	return table(std.Out, list, time.Now())
 }
+
+// lsTime is how long a server may take to tell about its environments.
+const lsTime = 10 * time.Second
+
+// mostTrouble bounds what the table tells of an error, in characters.
+const mostTrouble = 100
 
 func table(w io.Writer, list []control.Environment, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -194,8 +243,8 @@ func oneLine(s string) string {
 		}
 		return r
 	}, s)
-	if runes := []rune(s); len(runes) > 200 {
-		s = string(runes[:200]) + "…"
+	if runes := []rune(s); len(runes) > mostTrouble {
+		s = string(runes[:mostTrouble]) + "…"
 	}
 	return s
 }

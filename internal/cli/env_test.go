@@ -61,7 +61,7 @@ func TestEnvironmentsOfARunningServer(t *testing.T) {
 			t.Errorf("%s says %q; expected %q", args, err, says)
 		}
 	}
-	env(1, "no exec-server is running", "ls")
+	env(1, "no exec-server is running for root "+root, "ls")
 	p := serve()
 	connected := ` +connected +noise +\d+s +0 +`
 	eventually(t, root, `one`+connected+`0 +0 +\n`)
@@ -72,11 +72,14 @@ func TestEnvironmentsOfARunningServer(t *testing.T) {
 	env(0, "", "add", "bad", "--key-command", "cat "+key)
 	env(1, "already", "add", "one", "--key-file", key)
 	env(1, "already", "add", "four", "--key-file", key, "--environment-id", "one")
-	env(1, "no key for the registry", "add", "five")
+	env(1, "give --key-file", "add", "five")
+	env(1, "--environment-id: ", "add", "five", "--key-file", key, "--environment-id", "/")
 	env(1, "no [profile.none]", "add", "six", "--key-file", key, "--profile", "none")
 	env(2, "can't be used together", "add", "seven", "--key-file", key, "--key-stdin")
 	env(0, "not there yet", "add", "eight", "--key-file", filepath.Join(dir, "none"))
 	env(0, "", "rm", "eight")
+	env(0, "warning: the key file "+dir+" is a directory", "add", "nine", "--key-file", dir)
+	env(0, "", "rm", "nine")
 	env(1, "no such environment", "rm", "nobody")
 	failed := `bad +failed +noise +- +0 +0 +0 +environment registry request failed \(404 Not Found\): no such environment \(\d+s ago\)\n`
 	eventually(t, root, failed+`one`+connected+`1 +0 +\nthree`+connected+`0 +0 +\ntwo`+connected+`0 +0 +\n`)
@@ -87,8 +90,18 @@ func TestEnvironmentsOfARunningServer(t *testing.T) {
 		}
 	}
 	env(0, "the configuration has it still", "rm", "one")
+	env(0, "the next start takes that one", "add", "one", "--key-file", key)
+	if out, err := exec(t, 0, "", "env", "--root", root, "rm", "one"); out != "removed one\n" || !strings.Contains(err, "exec-server: warning: ") {
+		t.Errorf("env rm prints %q, and says %q", out, err)
+	}
+	if _, err := exec(t, 0, "", "env", "--root", root, "ls"); !strings.Contains(err, root) {
+		t.Errorf("env ls says %q", err)
+	}
 	p.stop()
 	p.ends(0)
+	if got := p.err.String(); strings.Count(got, "exec-server serves") != 1 || !strings.Contains(got, `"listen":"none","environments":1`) {
+		t.Errorf("the log is %s", got)
+	}
 	state, err := os.ReadFile(filepath.Join(root, "environments.host.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +130,7 @@ func TestTheListOfEnvironments(t *testing.T) {
 	want := "NAME  STATE      TRANSPORT  CONNECTED  RECONNECTS  SESSIONS  PROCESSES  LAST ERROR\n" +
 		"a     connected  noise      1m         12          3         4          x [31m y (2d ago)\n" +
 		"b     -          -          -          -           0         ?          \n" +
-		"c     failed     direct     -          0           ?         ?          " + strings.Repeat("é", 200) + "…\n"
+		"c     failed     direct     -          0           ?         ?          " + strings.Repeat("é", mostTrouble) + "…\n"
 	if out.String() != want {
 		t.Errorf("the table is\n%s; expected\n%s", out.String(), want)
 	}

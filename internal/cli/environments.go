@@ -60,7 +60,7 @@ func (d *daemon) hostControl() *control.Server {
 	var c *control.Server
 	err := makeStateDir(filepath.Dir(path))
 	if err == nil && control.Alive(path) {
-		err = errors.New("another exec-server has it")
+		err = fmt.Errorf("another exec-server has %s", path)
 	}
 	if err == nil {
 		c, err = control.Listen(path)
@@ -93,6 +93,12 @@ func (d *daemon) startFleet(ctx context.Context) {
 	d.fleet.Start(entries...)
 }
 
+// announce logs, once, what serves from now on, and where.
+func (d *daemon) announce(listen string) {
+	d.log.Info().Str("version", Version).Str("root", d.cfg.Root).Str("runtime", d.cfg.Runtime).Str("listen", listen).
+		Int("environments", len(d.fleet.List())).Msg("exec-server serves")
+}
+
 // cautions tells what about an environment will fail later, or is not safe.
 func (d *daemon) cautions(ctx context.Context, e config.Environment, note func(string)) {
 	if file := e.KeyFile; file != "" {
@@ -100,6 +106,8 @@ func (d *daemon) cautions(ctx context.Context, e config.Environment, note func(s
 		switch {
 		case err != nil:
 			note(fmt.Sprintf("the key file is not there yet: %s", err))
+		case st.IsDir():
+			note(fmt.Sprintf("the key file %s is a directory", file))
 		case st.Mode().Perm()&0o077 != 0:
 			note(fmt.Sprintf("the key file %s can be read by others than its owner (mode %#o)", file, st.Mode().Perm()))
 		}
@@ -149,6 +157,9 @@ func (d *daemon) AddEnvironment(ctx context.Context, a control.AddEnvironment) (
 	if !added.Kept {
 		added.Notes = append(added.Notes, "it is served until the daemon ends: a key from standard input is not kept")
 	}
+	if _, ok := d.cfg.Environments[a.Name]; ok {
+		added.Notes = append(added.Notes, "the configuration has an environment of that name too: the next start takes that one")
+	}
 	d.cautions(ctx, a.Settings, func(note string) { added.Notes = append(added.Notes, note) })
 	return added, nil
 }
@@ -167,7 +178,7 @@ func (d *daemon) RemoveEnvironment(ctx context.Context, name string) (control.Re
 	d.log.Info().Str("environment", name).Msg("environment removed")
 	var removed control.Removed
 	if _, ok := d.cfg.Environments[name]; ok {
-		removed.Notes = append(removed.Notes, "the configuration has it still: the next daemon serves it again")
+		removed.Notes = append(removed.Notes, "the configuration has it still: the next start serves it again")
 	}
 	return removed, nil
 }

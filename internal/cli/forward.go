@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"os/signal"
-	"syscall"
 
 	"github.com/exec-server/exec-server/internal/config"
 	"github.com/exec-server/exec-server/internal/fleet"
@@ -31,7 +29,7 @@ func (f *forwardCmd) check() error {
 	return f.remoteFlags.check(chatGPTFlags{}, true, false)
 }
 
-// Run forwards until SIGTERM or SIGINT.
+// Run forwards until SIGTERM, SIGINT or SIGHUP.
 func (f *forwardCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	if err := f.check(); err != nil {
 		return err
@@ -47,7 +45,7 @@ func (f *forwardCmd) Run(ctx context.Context, common *Common, std Streams) error
 	if f.AWSSigV4 && f.transport() == config.Direct {
 		return errors.New("direct exec-server transport does not support forwarding")
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	link, err := f.link(ctx, cfg, std)
 	if err != nil {

@@ -44,6 +44,7 @@ func (s *serveCmd) serveRemote(ctx context.Context, cfg config.Config, std Strea
 	if err != nil {
 		return errors.Join(ended(ctx, err), d.stop())
 	}
+	d.announce(config.NoListener)
 	select {
 	case <-m.Done():
 		err = m.Err()
@@ -70,6 +71,7 @@ func serveNone(ctx context.Context, cfg config.Config, std Streams) error {
 		return ended(ctx, err)
 	}
 	d.startFleet(ctx)
+	d.announce(config.NoListener)
 	<-ctx.Done()
 	return d.stop()
 }

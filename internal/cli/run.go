@@ -20,7 +20,7 @@ type runCmd struct {
 	Cwd     string   `placeholder:"DIR" help:"Working directory inside (the image's, else /workspace)."`
 	Env     []string `short:"e" sep:"none" placeholder:"NAME=VALUE" help:"Variable to set; may be repeated."`
 	TTY     string   `enum:"auto,yes,no" default:"auto" help:"Whether the command gets a terminal: auto, yes or no."`
-	Command []string `arg:"" passthrough:"" help:"The command and its arguments, best behind --."`
+	Command []string `arg:"" passthrough:"partial" help:"The command and its arguments, best behind --."`
 }
 
 // Run runs the command and ends with its exit code.

@@ -58,7 +58,7 @@ func (s *serveCmd) apply(cfg *config.Config) error {
 	return nil
 }
 
-// Run serves until SIGTERM or SIGINT.
+// Run serves until SIGTERM, SIGINT or SIGHUP.
 func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	if err := s.check(); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 		return err
 	}
 	s.warn(std.Err)
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	// Whoever reads our output may go before us. The signal is caught and dropped,
 	// not ignored, which commands would inherit.
@@ -120,6 +120,7 @@ func (s *serveCmd) Run(ctx context.Context, common *Common, std Streams) error {
 		return errors.Join(err, d.stop())
 	}
 	d.startFleet(ctx)
+	d.announce(l.URL())
 	if guard == nil && !addr.Addr().IsLoopback() {
 		fmt.Fprintf(std.Err, "exec-server: everybody who reaches %s may run commands: there is no --ws-auth\n", addr)
 	}
@@ -150,6 +151,7 @@ func serveStdio(ctx context.Context, cfg config.Config, std Streams) error {
 		return ended(ctx, err)
 	}
 	d.startFleet(ctx)
+	d.announce("stdio")
 	c := transport.Stdio(std.In, std.Out, std.In)
 	done := make(chan struct{})
 	go func() {

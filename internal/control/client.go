@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func Alive(path string) bool {
 // DialThrowaway asks the daemon for a throw-away environment and returns a
 // connection to it. The environment ends with the connection.
 func DialThrowaway(path string, t Throwaway) (proto.Conn, error) {
-	conn, err := dial(path)
+	conn, err := dial(context.Background(), path)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +40,8 @@ func DialThrowaway(path string, t Throwaway) (proto.Conn, error) {
 	return conn, nil
 }
 
-func dial(path string) (*proto.StreamConn, error) {
-	c, err := net.Dial("unix", path)
+func dial(ctx context.Context, path string) (*proto.StreamConn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, ErrNoDaemon
 	} else if err != nil {

@@ -85,7 +85,7 @@ func List(ctx context.Context, path string) (list []Environment, err error) {
 
 // call makes a request that has one answer.
 func call(ctx context.Context, path, method string, params, result any) error {
-	c, err := dial(path)
+	c, err := dial(ctx, path)
 	if err != nil {
 		return err
 	}
