@@ -191,7 +191,7 @@ func (l *envLsCmd) Run(ctx context.Context, common *Common, std Streams) error {
 const lsTime = 10 * time.Second
 
 // mostTrouble bounds what the table tells of an error, in characters.
-const mostTrouble = 100
+const mostTrouble = 120
 
 func table(w io.Writer, list []control.Environment, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -81,7 +81,7 @@ func TestEnvironmentsOfARunningServer(t *testing.T) {
 	env(0, "warning: the key file "+dir+" is a directory", "add", "nine", "--key-file", dir)
 	env(0, "", "rm", "nine")
 	env(1, "no such environment", "rm", "nobody")
-	failed := `bad +failed +noise +- +0 +0 +0 +environment registry request failed \(404 Not Found\): no such environment \(\d+s ago\)\n`
+	failed := `bad +failed +noise +- +0 +0 +0 +environment registry request failed \(404 Not Found\): no such environment \(asked at 127\.0\.0\.1:\d+\) \(\d+s ago\)\n`
 	eventually(t, root, failed+`one`+connected+`1 +0 +\nthree`+connected+`0 +0 +\ntwo`+connected+`0 +0 +\n`)
 	serves(t, peer, "second")
 	for _, c := range peer.Calls("three", remotetest.Register) {

@@ -194,8 +194,9 @@ func (d *daemon) Environments(ctx context.Context) ([]control.Environment, error
 		row := control.Environment{
 			Name: i.Name, State: string(i.Status.State), Transport: string(i.Status.Transport),
 			ConnectedSince: moment(i.Status.Since), Reconnects: i.Status.Reconnects, Streams: i.Status.Streams,
-			LastError: i.Status.LastError, LastErrorAt: moment(i.Status.LastErrorAt), Profile: i.Settings.Profile,
-			Remote: i.Settings.Remote, EnvironmentID: i.Settings.EnvironmentID, Origin: string(i.Origin), Kept: i.Kept,
+			LastError: i.Status.LastError, LastErrorAt: moment(i.Status.LastErrorAt), NextTry: moment(i.Status.NextTry),
+			Profile: i.Settings.Profile,
+			Remote:  i.Settings.Remote, EnvironmentID: i.Settings.EnvironmentID, Origin: string(i.Origin), Kept: i.Kept,
 		}
 		counts, running := census[i.Name]
 		delete(census, i.Name)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/exec-server/exec-server/internal/config"
 	"github.com/exec-server/exec-server/internal/fleet"
@@ -47,12 +48,16 @@ func (f *forwardCmd) Run(ctx context.Context, common *Common, std Streams) error
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	link, err := f.link(ctx, cfg, std)
+	f.warnOfQuery(std.Err)
+	link, to, err := f.link(ctx, cfg, std)
 	if err != nil {
 		return ended(ctx, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	var check sync.WaitGroup
+	defer check.Wait()
 	defer cancel()
+	check.Go(func() { to.Check(ctx) })
 	over := make(chan error, 1)
 	go func() { over <- link.Run(ctx) }()
 	select {
@@ -66,28 +71,29 @@ func (f *forwardCmd) Run(ctx context.Context, common *Common, std Streams) error
 }
 
 // link makes the link, whose every connection has one of its own to the server.
-func (f *forwardCmd) link(ctx context.Context, cfg config.Config, std Streams) (fleet.Link, error) {
+func (f *forwardCmd) link(ctx context.Context, cfg config.Config, std Streams) (fleet.Link, *forward.Forwarder, error) {
 	e := f.environment(f.EnvironmentID)
 	source, err := f.source(ctx, chatGPTFlags{}, std.In, e, cfg.Remote.HasKey())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	log, err := newLogger(cfg.Log, std.Err)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	name := localName(e.EnvironmentID)
 	full := cfg.Fill(name, e)
 	full.Remote, full.EnvironmentID = e.Remote, e.EnvironmentID
 	way, err := egress.New(egress.Options{ProxyURL: config.NoProxy, CAFile: full.CAFile})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	to, err := forward.New(forward.Options{URL: f.Connect, Dial: way.Connect, Log: log.With().Str("environment", name).Logger()})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return fleet.Connect(ctx, fleet.Plan{
+	link, err := fleet.Connect(ctx, fleet.Plan{
 		Name: name, Settings: full, Source: source, ExitOnRefusal: f.ExitOnRefusal, Serve: to.Serve, Log: log,
 	})
+	return link, to, err
 }

@@ -36,4 +36,25 @@ func TestForwarding(t *testing.T) {
 	if p.out.String() != "" {
 		t.Errorf("standard output has %q", p.out)
 	}
+	if strings.Contains(p.err.String(), "cannot be reached") {
+		t.Errorf("it warns: %s", p.err)
+	}
+}
+
+// A server that is not there yet is warned of, and waited for.
+func TestForwardingToNobody(t *testing.T) {
+	bare(t)
+	t.Setenv("CODEX_API_KEY", "sk-one")
+	peer := remotetest.New(t, remotetest.Options{})
+	p := start(t, append([]string{"forward", "--connect", "ws://127.0.0.1:9"}, remoteArgs(t, peer)...)...)
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if got := p.err.String(); strings.Contains(got, "cannot be reached") && strings.Contains(got, `"state":"connected"`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the log is %s", p.err)
+		}
+	}
+	p.stop()
+	p.ends(0)
 }

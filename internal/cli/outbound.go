@@ -22,6 +22,7 @@ func (s *serveCmd) serveRemote(ctx context.Context, cfg config.Config, std Strea
 	if settings != (auth.Settings{}) {
 		return errors.New("WebSocket listener auth cannot be used with --remote or forward")
 	}
+	s.warnOfQuery(std.Err)
 	e := s.environment(*s.EnvironmentID)
 	source, err := s.source(ctx, s.chatGPTFlags, std.In, e, cfg.Remote.HasKey())
 	if err != nil {

@@ -104,6 +104,19 @@ func TestCredentialsOfTheCommandLine(t *testing.T) {
 	}
 }
 
+func TestAnIdThatIsNoName(t *testing.T) {
+	bare(t)
+	t.Setenv("CODEX_API_KEY", "sk-one")
+	peer := remotetest.New(t, remotetest.Options{})
+	p := start(t, append(remoteArgs(t, peer)[:6], "--environment-id", "team:box")...)
+	serves(t, peer, "team:box")
+	p.stop()
+	p.ends(0)
+	if got := p.err.String(); !strings.Contains(got, `"environment_id":"team:box"`) {
+		t.Errorf("the log is %s", got)
+	}
+}
+
 func TestExecutorsCredentialsReplaceEachOther(t *testing.T) {
 	bare(t)
 	peer := remotetest.New(t, remotetest.Options{})
@@ -160,7 +173,7 @@ func TestTheEndOfStandardInput(t *testing.T) {
 }
 
 func TestARegistryThatRefuses(t *testing.T) {
-	const words = "environment registry authentication error: environment registry authentication failed (403 Forbidden): not yours"
+	const words = "environment registry authentication error: environment registry authentication failed (403 Forbidden): not yours (with the key from CODEX_API_KEY)"
 	refuse := func(f *remotetest.Faults) {
 		f.Register = remotetest.Plan{Status: http.StatusForbidden, Count: 1, Code: "x", Message: "not yours"}
 	}

@@ -30,9 +30,10 @@ func TestCommandLinesOfTheOutboundModeThatAreRefused(t *testing.T) {
 		to + " --remote http://127.0.0.1:9":                       {2, "--remote cannot be used more than once"},
 
 		to + " --aws-sigv4":                                                             {1, "--aws-sigv4 requires --remote-transport direct"},
-		to + " --aws-sigv4 --remote-transport direct":                                   {1, "AWS SDK config did not resolve a region"},
-		to + " --use-agent-identity-auth":                                               {1, "CODEX_ACCESS_TOKEN is required"},
-		to + " --registration-bearer-stdin":                                             {1, "expected a newline-terminated registration bearer"},
+		to + " --aws-sigv4 --remote-transport direct":                                   {1, "AWS SDK config did not resolve a region; name one with --aws-region"},
+		to + " --use-agent-identity-auth":                                               {1, "this server does not offer --use-agent-identity-auth"},
+		to + " --registration-bearer-stdin":                                             {1, "standard input is empty"},
+		"--remote http://127.0.0.1:9/?x=1 --environment-id e --aws-sigv4":               {1, "warning: the URL of --remote has a query"},
 		to + " --executor-credential-stdin":                                             {1, "executor credential pipe closed"},
 		to + " --chatgpt-token-stdin":                                                   {1, "ChatGPT access token"},
 		to + " --ws-auth capability-token":                                              {1, "is required when `--ws-auth capability-token`"},

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"net/url"
 	"strings"
 
 	"github.com/exec-server/exec-server/internal/config"
@@ -113,6 +113,14 @@ func (f *remoteFlags) environment(id string) config.Environment {
 	}
 }
 
+// warnOfQuery tells that a query makes another URL than meant: calls are appended to
+// the text, as in the reference.
+func (f *remoteFlags) warnOfQuery(w io.Writer) {
+	if u, err := url.Parse(*f.Remote); err == nil && u.RawQuery != "" {
+		fmt.Fprintln(w, "exec-server: warning: the URL of --remote has a query, and the paths of the registry's calls become part of that")
+	}
+}
+
 func value(flag *string) string {
 	if flag == nil {
 		return ""
@@ -129,8 +137,6 @@ func (f *remoteFlags) source(ctx context.Context, c chatGPTFlags, in io.Reader, 
 		return nil, errors.New("--aws-sigv4 requires --remote-transport direct")
 	case f.AWSSigV4:
 		return nil, nil
-	case f.AgentIdentity && os.Getenv("CODEX_ACCESS_TOKEN") == "":
-		return nil, errors.New("CODEX_ACCESS_TOKEN is required when --use-agent-identity-auth is set")
 	case f.AgentIdentity:
 		return nil, errors.New("this server does not offer --use-agent-identity-auth: it needs a service of OpenAI")
 	case f.ExecutorCredential:

@@ -89,7 +89,7 @@ func (c *Config) complete(name string, e *Environment, prefix string) *problem {
 	case e.Remote == "":
 		return bad(table, "remote is missing; it is the base URL of the registry")
 	case !registryRule(e.Remote):
-		return bad(prefix+"remote", "%s is no http or https URL with a host, without a user and a fragment", quoteURL(e.Remote))
+		return bad(prefix+"remote", "%s is no http or https URL with a host, without a user, a query and a fragment", quoteURL(e.Remote))
 	case !idRule.MatchString(e.EnvironmentID):
 		return bad(prefix+"environment_id", "%q is not 1 to 256 of A-Z a-z 0-9 . _ ~ : @ -", e.EnvironmentID)
 	case e.Transport != Noise && e.Transport != Direct:
@@ -191,7 +191,7 @@ func (w Way) ProxyHasSecret() bool { return strings.Contains(w.Proxy, "@") }
 func (r Remote) validate() *problem {
 	switch {
 	case r.URL != "" && !registryRule(r.URL):
-		return bad("remote.url", "%s is no http or https URL with a host, without a user and a fragment", quoteURL(r.URL))
+		return bad("remote.url", "%s is no http or https URL with a host, without a user, a query and a fragment", quoteURL(r.URL))
 	}
 	if p := r.Key.validate("remote."); p != nil {
 		return p

@@ -81,7 +81,7 @@ aws_region = "eu-central-1"
 
 func TestErrorsOfEnvironments(t *testing.T) {
 	const v, e = "version = 1\n", "version = 1\n[environment.a]\nremote = 'https://r'\nkey_env = 'K'\n"
-	const url = " is no http or https URL with a host, without a user and a fragment"
+	const url = " is no http or https URL with a host, without a user, a query and a fragment"
 	for text, want := range map[string]string{
 		v + "[environment.a]":                                "2:2: environment.a: remote is missing; it is the base URL of the registry",
 		v + "environment.a.key_env = 'K'":                    "2:1: environment.a: remote is missing; it is the base URL of the registry",
@@ -127,10 +127,10 @@ func TestErrorsOfEnvironments(t *testing.T) {
 func TestCompleteSaysWhatIsWrong(t *testing.T) {
 	c := Default()
 	for want, e := range map[string]Environment{
-		"remote is missing; it is the base URL of the registry":                          {},
-		`profile: there is no [profile.x]`:                                               {Remote: "https://r", Profile: "x"},
-		`key_file: "k" is no absolute path of a file`:                                    {Remote: "https://r", Key: Key{KeyFile: "k"}},
-		`remote: "x" is no http or https URL with a host, without a user and a fragment`: {Remote: "x"},
+		"remote is missing; it is the base URL of the registry":                                   {},
+		`profile: there is no [profile.x]`:                                                        {Remote: "https://r", Profile: "x"},
+		`key_file: "k" is no absolute path of a file`:                                             {Remote: "https://r", Key: Key{KeyFile: "k"}},
+		`remote: "x" is no http or https URL with a host, without a user, a query and a fragment`: {Remote: "x"},
 	} {
 		if _, err := c.Complete("a", e); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", e, err, want)

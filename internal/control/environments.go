@@ -46,6 +46,7 @@ type Environment struct {
 	Processes   *int       `json:"processes"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
+	NextTry     *time.Time `json:"next_try,omitempty"`
 	Profile     string     `json:"profile"`
 
 	Remote        string `json:"remote,omitempty"`

@@ -93,7 +93,7 @@ func TestWhatCannotBeStartedIsTriedAgain(t *testing.T) {
 		fl.Start(entry("a"), wrong)
 		synctest.Wait()
 		for _, i := range fl.List() {
-			if i.Status.State != remote.Failed || i.Status.LastError == "" || i.Status.LastErrorAt.IsZero() {
+			if i.Status.State != remote.Failed || i.Status.LastError == "" || i.Status.LastErrorAt.IsZero() || !i.Status.NextTry.After(i.Status.LastErrorAt) {
 				t.Errorf("it is %+v", i.Status)
 			}
 		}

@@ -7,6 +7,10 @@ import (
 )
 
 func newLink(p Plan, client *registry.Client, way *egress.Client) (Link, error) {
+	log := p.Log.With().Str("environment", p.Name)
+	if id := p.Settings.EnvironmentID; id != p.Name {
+		log = log.Str("environment_id", id)
+	}
 	return remote.New(remote.Options{
 		EnvironmentID: p.Settings.EnvironmentID,
 		Registry:      client,
@@ -15,6 +19,6 @@ func newLink(p Plan, client *registry.Client, way *egress.Client) (Link, error) 
 		Transport:     remote.Transport(p.Settings.Transport),
 		Serve:         p.Serve,
 		ExitOnRefusal: p.ExitOnRefusal,
-		Log:           p.Log.With().Str("environment", p.Name).Logger(),
+		Log:           log.Logger(),
 	})
 }

@@ -130,12 +130,12 @@ func (m *Member) info() Info {
 	if err != nil {
 		i.Status.LastError, i.Status.LastErrorAt = err.Error(), failed
 		if link == nil {
-			i.Status.State = remote.Failed
+			i.Status.State, i.Status.NextTry = remote.Failed, failed.Add(retryAfter)
 		}
 	}
 	select {
 	case <-m.done:
-		i.Status.State = remote.Stopped
+		i.Status.State, i.Status.NextTry = remote.Stopped, time.Time{}
 	default:
 	}
 	i.Status.Transport = remote.Transport(m.settings.Transport)

@@ -6,6 +6,7 @@ package forward
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -45,6 +46,28 @@ func New(opts Options) (*Forwarder, error) {
 	}
 	return &Forwarder{opts: opts}, nil
 }
+
+// Check asks, once, whether somebody listens where connections go, and warns if not.
+// It makes no WebSocket: the server may count its clients.
+func (f *Forwarder) Check(ctx context.Context) {
+	u, err := url.Parse(f.opts.URL)
+	if err != nil {
+		return // New has seen to it
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"ws": "80", "wss": "443"}[u.Scheme]
+	}
+	c, err := (&net.Dialer{Timeout: checkTime}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err == nil {
+		_ = c.Close()
+	} else if ctx.Err() == nil {
+		f.opts.Log.Warn().Err(err).Msg("the server that connections are forwarded to cannot be reached; harnesses are refused until it can")
+	}
+}
+
+// checkTime bounds Check.
+const checkTime = 10 * time.Second
 
 // Serve serves the connection of a harness until it ends, or ctx does. A server that
 // cannot be reached ends it.

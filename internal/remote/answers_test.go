@@ -142,7 +142,7 @@ func TestExitOnRefusal(t *testing.T) {
 		})
 		r.peer.Cut("e", remotetest.CutEnd)
 		await(t, l.done, "the end of the link")
-		if err := l.stop(); err == nil || err.Error() != "environment registry request failed (404 Not Found, gone): deleted" {
+		if err := l.stop(); err == nil || err.Error() != "environment registry request failed (404 Not Found, gone): deleted (asked at 127.0.0.1:80)" {
 			t.Errorf("it ends with %v", err)
 		}
 	})

@@ -83,6 +83,9 @@ func (l *Link) enter(s State, err error, wait time.Duration) {
 		if st.State = s; s != Connected {
 			st.Since, st.Streams = time.Time{}, 0
 		}
+		if st.NextTry = (time.Time{}); wait > 0 {
+			st.NextTry = time.Now().Add(wait)
+		}
 		if err != nil && !errors.Is(err, errLeave) {
 			st.LastError, st.LastErrorAt = why, time.Now()
 		}

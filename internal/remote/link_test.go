@@ -165,7 +165,7 @@ func TestARefusedRegistration(t *testing.T) {
 		if got := w.noted(); got != "0s register" {
 			t.Error(got)
 		}
-		if s := w.link.Status(); s.State != Failed || !strings.Contains(s.LastError, "no such key") {
+		if s := w.link.Status(); s.State != Failed || !strings.Contains(s.LastError, "no such key") || time.Until(s.NextTry) < second || time.Until(s.NextTry) > 2*time.Minute {
 			t.Errorf("the status is %+v", s)
 		}
 		time.Sleep(3 * time.Minute)
@@ -176,6 +176,9 @@ func TestARefusedRegistration(t *testing.T) {
 		close(w.changed)
 		if got := w.noted(); got != "7m0s register, 7m0s socket at /3?sig=secret" {
 			t.Error(got)
+		}
+		if s := w.link.Status(); !s.NextTry.IsZero() {
+			t.Errorf("the status is %+v", s)
 		}
 	})
 	inWorld(t, Noise, func(w *world, o *Options) { w.register, o.ExitOnRefusal = refused, true }, func(w *world) {

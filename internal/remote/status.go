@@ -38,4 +38,6 @@ type Status struct {
 	// LastErrorAt when.
 	LastError   string
 	LastErrorAt time.Time
+	// NextTry is when it is tried again; zero if nothing is waited for.
+	NextTry time.Time
 }

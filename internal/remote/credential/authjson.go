@@ -14,8 +14,8 @@ import (
 // maxAuthJSON bounds auth.json, in bytes.
 const maxAuthJSON = 1 << 20
 
-// errNoLogin is the reference's.
-var errNoLogin = errors.New("remote exec-server registration requires ChatGPT authentication or API key authentication; run `codex login` or set CODEX_API_KEY")
+// errNoLogin is the reference's, with one way more.
+var errNoLogin = errors.New("remote exec-server registration requires ChatGPT authentication or API key authentication; run `codex login` or set CODEX_API_KEY, or give --registration-bearer-stdin")
 
 // login is what auth.json holds.
 type login struct {
@@ -125,6 +125,8 @@ func (a *authJSON) Allows(base *url.URL) error {
 	return l.allows(base)
 }
 
+// Place implements Placed.
+func (a *authJSON) Place() string         { return a.path }
 func (a *authJSON) Scoped() bool          { return false }
 func (a *authJSON) Done() <-chan struct{} { return nil }
 func (a *authJSON) Err() error            { return nil }

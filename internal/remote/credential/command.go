@@ -89,4 +89,7 @@ func (c *command) Refused() {
 }
 
 func (c *command) Allows(base *url.URL) error { return secureRule(base) }
-func (c *command) Scoped() bool               { return false }
+
+// Place implements Placed. The arguments may be secret.
+func (c *command) Place() string { return "the command " + c.argv[0] }
+func (c *command) Scoped() bool  { return false }

@@ -13,7 +13,7 @@ import (
 // is waited for.
 func FromEnvironment(ctx context.Context) (Source, error) {
 	if key := strings.TrimSpace(os.Getenv("CODEX_API_KEY")); key != "" {
-		s, err := APIKey(key)
+		s, err := apiKey(key, "CODEX_API_KEY")
 		if err != nil {
 			return nil, fmt.Errorf("CODEX_API_KEY: %w", err)
 		}

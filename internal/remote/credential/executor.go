@@ -14,9 +14,9 @@ import (
 // firstLineTime bounds the wait for the first credential.
 const firstLineTime = 30 * time.Second
 
-// The words are the reference's.
+// The words are the reference's, but for the form of a frame.
 var (
-	errFrame       = errors.New("invalid exec-server executor credential frame")
+	errFrame       = errors.New(`invalid exec-server executor credential frame: expected {"version":1,"environment_id":"ID","token":"TOKEN","expires_at":SECONDS} and a line feed`)
 	errEnvironment = errors.New("exec-server executor credential is for a different environment")
 	errPipe        = errors.New("exec-server executor credential pipe closed")
 	errFirst       = errors.New("timed out waiting for exec-server executor credential")

@@ -36,6 +36,9 @@ func (f *file) Authorize(_ context.Context, r *http.Request, _ []byte) error {
 }
 
 func (f *file) Allows(base *url.URL) error { return secureRule(base) }
-func (f *file) Scoped() bool               { return false }
-func (f *file) Done() <-chan struct{}      { return nil }
-func (f *file) Err() error                 { return nil }
+
+// Place implements Placed.
+func (f *file) Place() string         { return f.path }
+func (f *file) Scoped() bool          { return false }
+func (f *file) Done() <-chan struct{} { return nil }
+func (f *file) Err() error            { return nil }

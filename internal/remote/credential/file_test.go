@@ -39,6 +39,9 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantUnavailable(t, s) // and does not wait for a writer
+	if text := wantUnavailable(t, File(t.Context(), t.TempDir())); !strings.Contains(text, "it is a directory") {
+		t.Error(text)
+	}
 	allow(t, s, "https://h.test", true)
 	allow(t, s, "http://h.test", false)
 }

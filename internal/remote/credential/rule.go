@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// The words are the reference's.
+// The words are the reference's, but for what comes after the semicolon.
 var (
-	errAPIKeyHost = errors.New("remote exec-server API-key authentication is restricted to HTTPS openai.com and openai.org hosts and subdomains or loopback hosts")
+	errAPIKeyHost = errors.New("remote exec-server API-key authentication is restricted to HTTPS openai.com and openai.org hosts and subdomains or loopback hosts; use --registration-bearer-stdin for another registry")
 	errNotHTTPS   = errors.New("environment registry configuration error: remote transport requires https for non-loopback endpoints")
 )
 

@@ -57,7 +57,7 @@ func SigV4(ctx context.Context, a AWS) (Source, error) {
 		return nil, fmt.Errorf("AWS configuration: %w", err)
 	}
 	if c.Region == "" {
-		return nil, errors.New("AWS SDK config did not resolve a region")
+		return nil, errors.New("AWS SDK config did not resolve a region; name one with --aws-region, aws_region or AWS_REGION")
 	}
 	s := &sigV4{region: c.Region, service: a.Service, provider: c.Credentials, now: time.Now}
 	if s.service == "" {

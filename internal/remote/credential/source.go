@@ -34,6 +34,12 @@ type Refresher interface {
 	Refused()
 }
 
+// Placed is a Source that tells where its credential is from, in words that name no
+// secret: a path, a variable, a program. "" is nothing to tell.
+type Placed interface {
+	Place() string
+}
+
 // ErrUnavailable is what errors of Authorize are when there is no credential
 // that could be sent: a file is missing, a command fails, a token has expired.
 var ErrUnavailable = errors.New("there is no credential")

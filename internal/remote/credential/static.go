@@ -15,6 +15,7 @@ type fixed struct {
 	token  Secret
 	rule   func(*url.URL) error
 	scoped bool
+	place  string
 }
 
 func (f *fixed) Authorize(_ context.Context, r *http.Request, _ []byte) error {
@@ -25,13 +26,18 @@ func (f *fixed) Authorize(_ context.Context, r *http.Request, _ []byte) error {
 func (f *fixed) Allows(base *url.URL) error { return f.rule(base) }
 func (f *fixed) Scoped() bool               { return f.scoped }
 
+// Place implements Placed.
+func (f *fixed) Place() string { return f.place }
+
 // APIKey is a key of OpenAI's API. It goes to OpenAI and to loopback only.
-func APIKey(key string) (Source, error) {
+func APIKey(key string) (Source, error) { return apiKey(key, "") }
+
+func apiKey(key, place string) (Source, error) {
 	token, err := checkToken(strings.TrimSpace(key))
 	if err != nil {
 		return nil, fmt.Errorf("API key: %w", err)
 	}
-	return &fixed{token: token, rule: apiKeyRule}, nil
+	return &fixed{token: token, rule: apiKeyRule, place: place}, nil
 }
 
 // Bearer is a token that is known. It goes to any registry over https, and over
@@ -46,9 +52,13 @@ func Bearer(token string) (Source, error) {
 
 // Env is the token in an environment variable, read now. It goes where Bearer goes.
 func Env(name string) (Source, error) {
-	token, err := checkToken(strings.TrimSpace(os.Getenv(name)))
+	text, set := os.LookupEnv(name)
+	if !set {
+		return nil, fmt.Errorf("the server has no variable %s (it is read from the daemon's environment)", name)
+	}
+	token, err := checkToken(strings.TrimSpace(text))
 	if err != nil {
 		return nil, fmt.Errorf("bearer token in %s: %w", name, err)
 	}
-	return &fixed{token: token, rule: secureRule}, nil
+	return &fixed{token: token, rule: secureRule, place: "the variable " + name}, nil
 }

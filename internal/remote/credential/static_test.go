@@ -73,6 +73,9 @@ func TestEnv(t *testing.T) {
 	if _, err := Env("THE_TOKEN"); err == nil || !strings.Contains(err.Error(), "THE_TOKEN") {
 		t.Error(err)
 	}
+	if _, err := Env("NO_TOKEN_IS_HERE"); err == nil || err.Error() != "the server has no variable NO_TOKEN_IS_HERE (it is read from the daemon's environment)" {
+		t.Error(err)
+	}
 }
 
 func TestTokensThatAreNone(t *testing.T) {

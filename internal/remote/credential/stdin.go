@@ -3,22 +3,32 @@ package credential
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 )
 
-// BearerStdin is the token on the first line of r, which is waited for. It is
-// made for one environment.
+// The words are the reference's, but for what comes after the semicolon.
+var (
+	errBearer   = errors.New("expected a newline-terminated registration bearer of at most 16 KiB")
+	errNoBearer = fmt.Errorf("%w; standard input is empty", errBearer)
+)
+
+// BearerStdin is the token on the first line of r, which is waited for; the end of r
+// ends it too. It is made for one environment.
 func BearerStdin(r io.Reader) (Source, error) {
-	line, err := firstLine(r, errors.New("expected a newline-terminated registration bearer of at most 16 KiB"))
-	if err != nil {
-		return nil, err
+	text, err := bufio.NewReaderSize(r, maxToken).ReadSlice('\n')
+	switch {
+	case err == io.EOF && len(text) == 0:
+		return nil, errNoBearer
+	case err != nil && err != io.EOF:
+		return nil, errBearer
 	}
-	token, err := checkToken(line)
+	token, err := checkToken(unended(text))
 	if err != nil {
 		return nil, errors.New("invalid registration bearer")
 	}
-	return &fixed{token: token, rule: secureRule, scoped: true}, nil
+	return &fixed{token: token, rule: secureRule, scoped: true, place: "standard input"}, nil
 }
 
 // firstLine reads a line that ends, of at most maxToken bytes with its end.
@@ -27,5 +37,10 @@ func firstLine(r io.Reader, bad error) (string, error) {
 	if err != nil {
 		return "", bad
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r"), nil
+	return unended(line), nil
+}
+
+// unended is a line without its end.
+func unended(line []byte) string {
+	return strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r")
 }

@@ -9,11 +9,12 @@ import (
 
 func TestBearerStdin(t *testing.T) {
 	for text, want := range map[string]string{
-		"tok\n": "", "tok\r\n": "", "tok\nmore": "",
+		"tok\n": "", "tok\r\n": "", "tok\nmore": "", "tok": "", strings.Repeat("x", maxToken-1): "",
 		strings.Repeat("x", maxToken-1) + "\n": "",
 		strings.Repeat("x", maxToken) + "\n":   "expected a newline-terminated registration bearer of at most 16 KiB",
-		"tok":                                  "expected a newline-terminated registration bearer of at most 16 KiB",
-		"":                                     "expected a newline-terminated registration bearer of at most 16 KiB",
+		strings.Repeat("x", maxToken):          "expected a newline-terminated registration bearer of at most 16 KiB",
+		"t k":                                  "invalid registration bearer",
+		"":                                     "expected a newline-terminated registration bearer of at most 16 KiB; standard input is empty",
 		"\n":                                   "invalid registration bearer",
 		"Bearer tok\n":                         "invalid registration bearer",
 		" tok\n":                               "invalid registration bearer",

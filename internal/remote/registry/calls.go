@@ -12,6 +12,7 @@ import (
 const (
 	securityProfile = "noise_hybrid_ik_v1"
 	directTransport = "direct_jsonrpc_v1"
+	validate        = "validate"
 	streamHeader    = "X-Codex-Noise-Stream-Id"
 )
 
@@ -83,7 +84,7 @@ func (c *Client) Validate(ctx context.Context, registrationID, streamID string, 
 	if !headerValue(streamID) {
 		return errors.New("the stream's id cannot be sent in a header")
 	}
-	answer, err := c.post(ctx, "validate", http.Header{streamHeader: {streamID}}, struct {
+	answer, err := c.post(ctx, validate, http.Header{streamHeader: {streamID}}, struct {
 		Registration  string          `json:"executor_registration_id"`
 		Key           noise.PublicKey `json:"harness_public_key"`
 		Authorization string          `json:"harness_key_authorization"`

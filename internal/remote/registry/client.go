@@ -112,6 +112,9 @@ func (c *Client) post(ctx context.Context, call string, header http.Header, body
 		answer = nil // the status alone says enough
 	}
 	refusal := c.refusal(r, resp, answer)
+	if call != validate { // which judges a harness
+		refusal.Hint = c.hintOf(refusal)
+	}
 	if source, ok := c.Credential.(credential.Refresher); ok && refusal.authentication() {
 		source.Refused()
 	}

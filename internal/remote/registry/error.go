@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/exec-server/exec-server/internal/remote/credential"
 )
 
 const (
@@ -30,6 +33,9 @@ type Error struct {
 	Code, Message string
 	// RetryAfter is what the registry asks to wait, at most 1 h; 0 for nothing.
 	RetryAfter time.Duration
+	// Hint is ours: where was asked, if nothing was found there, or where the
+	// credential is from that was refused.
+	Hint string
 }
 
 // authentication tells whether the credential may be what is refused.
@@ -50,12 +56,32 @@ func (e *Error) Refused() bool {
 func (e *Error) Error() string {
 	status := fmt.Sprintf("%d %s", e.Status, statusText(e.Status))
 	if e.authentication() {
-		return fmt.Sprintf("environment registry authentication error: environment registry authentication failed (%s): %s", status, e.Message)
+		return fmt.Sprintf("environment registry authentication error: environment registry authentication failed (%s): %s", status, e.Message) + e.hint()
 	}
 	if e.Code != "" {
 		status += ", " + e.Code
 	}
-	return fmt.Sprintf("environment registry request failed (%s): %s", status, e.Message)
+	return fmt.Sprintf("environment registry request failed (%s): %s", status, e.Message) + e.hint()
+}
+
+func (e *Error) hint() string {
+	if e.Hint == "" {
+		return ""
+	}
+	return " (" + e.Hint + ")"
+}
+
+// hintOf is what helps with an answer to a client.
+func (c *Client) hintOf(e *Error) string {
+	if e.Status == http.StatusNotFound {
+		if base, err := url.Parse(c.Base); err == nil {
+			return "asked at " + clean(base.Host+strings.TrimRight(base.EscapedPath(), "/"), maxCode)
+		}
+	}
+	if source, ok := c.Credential.(credential.Placed); ok && e.authentication() && source.Place() != "" {
+		return "with the key from " + clean(source.Place(), maxCode)
+	}
+	return ""
 }
 
 // statusText differs from net/http's where the reference's words do.

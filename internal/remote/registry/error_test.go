@@ -52,6 +52,9 @@ func TestErrorTexts(t *testing.T) {
 		}
 		c, _ := fake(t, source, answer(tt.status, tt.body))
 		_, err := c.RegisterDirect(t.Context())
+		if tt.status == 404 {
+			tt.want += " (asked at " + strings.TrimSuffix(strings.TrimPrefix(c.Base, "http://"), "//") + ")"
+		}
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%d %q:\n got %v\nwant %s", tt.status, tt.body, err, tt.want)
 		}
@@ -61,6 +64,27 @@ func TestErrorTexts(t *testing.T) {
 		}
 		if refused := tt.status == 401 || tt.status == 403 || tt.status == 404; ok && e.Refused() != refused {
 			t.Errorf("%d: refused is %v", tt.status, e.Refused())
+		}
+	}
+}
+
+type placed struct{ credential.Source }
+
+func (placed) Place() string { return "/a\nkey" }
+
+// TestHints has what helps whoever has to mend it, and nothing of a query.
+func TestHints(t *testing.T) {
+	for status, want := range map[int]string{401: "with the key from /a key", 403: "with the key from /a key", 404: "asked at ", 400: ""} {
+		c, _ := fake(t, placed{bearer(t)}, answer(status, "no"))
+		c.Base += "?token=x"
+		_, err := c.RegisterDirect(t.Context())
+		e, ok := errors.AsType[*Error](err)
+		if !ok || !strings.HasPrefix(e.Hint, want) || (e.Hint == "") != (want == "") || strings.Contains(e.Hint, "token") {
+			t.Errorf("%d: the hint is %q, of %v", status, e.Hint, err)
+		}
+		err = c.Validate(t.Context(), "r", "s", publicKey(t), "a")
+		if e, ok := errors.AsType[*Error](err); !ok || e.Hint != "" {
+			t.Errorf("%d: a harness's check has %v", status, err)
 		}
 	}
 }
