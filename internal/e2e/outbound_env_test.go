@@ -139,11 +139,11 @@ func TestAnEnvironmentThatIsRefusedDisturbsNobody(t *testing.T) {
 		}
 	}
 	e := r.becomes("bad", "failed", stateIs("failed"))
-	if want := "environment registry authentication error: environment registry authentication failed (401 Unauthorized): this key was withdrawn"; e.LastError != want {
+	if want := "environment registry authentication error: environment registry authentication failed (401 Unauthorized): this key was withdrawn (with the key from " + bad + ")"; e.LastError != want {
 		t.Errorf("the last error is %q", e.LastError)
 	}
 	e = r.becomes("gone", "failed", stateIs("failed"))
-	if want := "environment registry request failed (404 Not Found, not_found): no such environment"; e.LastError != want {
+	if want := "environment registry request failed (404 Not Found, not_found): no such environment (asked at " + strings.TrimPrefix(o.peer.URL, "http://") + ")"; e.LastError != want {
 		t.Errorf("the last error is %q", e.LastError)
 	}
 	check("beside two that fail")
