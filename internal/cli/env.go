@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -129,8 +128,6 @@ func (c *Common) ask(do func(socket string) error) error {
 	switch {
 	case errors.Is(err, control.ErrNoDaemon):
 		return fmt.Errorf("no exec-server is running for root %s: start one, or choose the root of another with --root or --config", cfg.Root)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w; run it as root, or as the user of the exec-server", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the exec-server of root %s does not answer", cfg.Root)
 	}

@@ -44,6 +44,8 @@ func dial(ctx context.Context, path string) (*proto.StreamConn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, ErrNoDaemon
+	} else if errors.Is(err, os.ErrPermission) {
+		return nil, fmt.Errorf("control socket: %w; run it as root, or as the user of the exec-server", err)
 	} else if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
