@@ -30,7 +30,9 @@ func spec(cfg *config.Config, name, profile string) runtime.Spec {
 	for _, key := range slices.Sorted(maps.Keys(p.Env)) {
 		s.Env = append(s.Env, key+"="+p.Env[key])
 	}
-	s.Image = imageName(s.Image)
+	if s.Image = imageName(s.Image); cfg.Runtime == "host" {
+		s.Image = "" // the machine's own files
+	}
 	return s
 }
 

@@ -226,7 +226,15 @@ func (c *Config) completeAll() *problem {
 // Address is what no two environments may have in common: the registry, and what
 // that calls the environment.
 func (e Environment) Address() string {
-	return strings.TrimRight(e.Remote, "/") + " " + e.EnvironmentID
+	base := strings.TrimRight(e.Remote, "/")
+	if u, err := url.Parse(base); err == nil {
+		host := strings.ToLower(u.Hostname())
+		if port := strings.TrimLeft(u.Port(), "0"); port != "" && port != map[string]string{"http": "80", "https": "443"}[u.Scheme] {
+			host += ":" + port
+		}
+		base = u.Scheme + "://" + host + u.EscapedPath()
+	}
+	return base + " " + e.EnvironmentID
 }
 
 var (

@@ -105,10 +105,11 @@ func TestErrorsOfEnvironments(t *testing.T) {
 		e + "ca_file = 'x'":                                  `5:1: environment.a.ca_file: "x" is no absolute path of a file`,
 		e + "colour = 1":                                     "5:1: environment.a.colour: there is no such key",
 		e + "no_proxy = 1":                                   "5:12: environment.a.no_proxy: cannot decode TOML integer into a string",
-		e + "[environment.b]\nremote='https://r/'\nkey_env='K'\nenvironment_id='a'": "5:2: environment.b: it is the same environment of the same registry as a",
-		v + "[environment.a]\nremote='https://r'\nkey_env='sk-secret'":              "4:1: environment.a.key_env: it is no name of a variable",
-		v + "[environment.a]\nremote='https://r'\nkey_command=['']":                 "4:1: environment.a.key_command: it is not a program and its arguments",
-		v + "[environment.a]\nremote='https://r'\nkey_command='secret'":             "4:13: environment.a.key_command: cannot decode TOML string into a list of strings",
+		e + "[environment.b]\nremote='HTTPS://R:0443'\nkey_env='K'\nenvironment_id='a'": "5:2: environment.b: it is the same environment of the same registry as a",
+		e + "[environment.b]\nremote='https://r/'\nkey_env='K'\nenvironment_id='a'":     "5:2: environment.b: it is the same environment of the same registry as a",
+		v + "[environment.a]\nremote='https://r'\nkey_env='sk-secret'":                  "4:1: environment.a.key_env: it is no name of a variable",
+		v + "[environment.a]\nremote='https://r'\nkey_command=['']":                     "4:1: environment.a.key_command: it is not a program and its arguments",
+		v + "[environment.a]\nremote='https://r'\nkey_command='secret'":                 "4:13: environment.a.key_command: cannot decode TOML string into a list of strings",
 	} {
 		_, err := load(t, text)
 		if err == nil {

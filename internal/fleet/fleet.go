@@ -189,10 +189,23 @@ func (f *Fleet) Remove(ctx context.Context, name string) error {
 		return nil
 	}
 	f.forget(m)
-	if m.kept {
-		return f.save()
+	if !m.kept {
+		return nil
 	}
-	return nil
+	err := f.save()
+	if err != nil {
+		f.recall(m) // the file has it still
+	}
+	return err
+}
+
+// recall undoes forget, unless the name was taken meanwhile.
+func (f *Fleet) recall(m *Member) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.members[m.Name] == nil {
+		f.members[m.Name] = m
+	}
 }
 
 func (f *Fleet) forget(m *Member) {

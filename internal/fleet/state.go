@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -30,7 +31,7 @@ type state struct {
 // Kept reads the environments that an earlier daemon was given while it ran. That
 // there are none is no error.
 func Kept(path string) ([]Entry, error) {
-	data, err := os.ReadFile(path)
+	data, err := readState(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
@@ -45,6 +46,24 @@ func Kept(path string) ([]Entry, error) {
 		entries = append(entries, Entry{Name: name, Settings: s.Environments[name], Origin: Added})
 	}
 	return entries, nil
+}
+
+// readState reads the file, up to one byte more than it may have. Nothing but a
+// regular file is waited for.
+func readState(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxState+1))
 }
 
 func parseState(data []byte) (state, error) {

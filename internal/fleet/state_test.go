@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/exec-server/exec-server/internal/config"
 	"github.com/exec-server/exec-server/internal/remote/credential"
@@ -69,6 +70,36 @@ func TestWhatCannotBeKeptIsNotAdded(t *testing.T) {
 			t.Errorf("%v; there are %+v", err, fl.List())
 		}
 	})
+}
+
+// What could not be taken out of the file can be removed once more.
+func TestWhatIsKeptStillIsNotRemoved(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world, fl *Fleet) {
+		add(t, fl, entry("a"))
+		path := fl.opts.State
+		fl.opts.State = "/proc/nothing/environments.json"
+		if err := fl.Remove(context.Background(), "a"); err == nil || len(fl.List()) != 1 {
+			t.Errorf("%v; there are %+v", err, fl.List())
+		}
+		fl.opts.State = path
+		if err := fl.Remove(context.Background(), "a"); err != nil || len(fl.List()) != 0 {
+			t.Errorf("%v; there are %+v", err, fl.List())
+		}
+		if got, err := Kept(path); err != nil || len(got) != 0 {
+			t.Errorf("kept are %+v, %v", got, err)
+		}
+	})
+}
+
+// A pipe would be waited for, and no signal would end that.
+func TestStateThatIsNoFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "environments.json")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Kept(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a pipe is taken for %v, %v", got, err)
+	}
 }
 
 func TestStateOfAnotherKindIsRefused(t *testing.T) {

@@ -135,7 +135,10 @@ func (g *Gateway) find(ctx context.Context, spec runtime.Spec) (*environment, er
 
 // run makes an environment's sandbox and stays with it until it is gone.
 func (g *Gateway) run(ctx context.Context, spec runtime.Spec, e *environment) {
-	log := g.opts.Log.With().Str("environment", spec.Name).Str("image", spec.Image).Logger()
+	log := g.opts.Log.With().Str("environment", spec.Name).Logger()
+	if spec.Image != "" {
+		log = log.With().Str("image", spec.Image).Logger()
+	}
 	e.sandbox, e.err = g.opts.Runtime.Create(ctx, spec)
 	if e.err != nil {
 		log.Error().Err(e.err).Msg("environment not started")
