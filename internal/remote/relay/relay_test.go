@@ -315,6 +315,18 @@ func TestLimitsOfASocket(t *testing.T) {
 	})
 }
 
+func TestIDsInTheLog(t *testing.T) {
+	for id, want := range map[string]string{
+		"d9428888-122b-11e1-b85c-61cd3cbb3210":                   "d9428888-122b-11e1-b85c-61cd3cbb3210",
+		"\x1b[31m\u009b1m\u202e\n\xff":                           "?[31m?1m???",
+		strings.Repeat("é", 10) + "x" + strings.Repeat("é", 100): strings.Repeat("é", 10) + "x" + strings.Repeat("é", 9) + "?…",
+	} {
+		if got := brief(id); got != want {
+			t.Errorf("%q becomes %q", id, got)
+		}
+	}
+}
+
 // Streams that have ended count while their server has not noticed.
 func TestStreamsThatAreServedStill(t *testing.T) {
 	inWorld(t, func(w *world) {
