@@ -352,6 +352,41 @@ func TestLimitsOfASocket(t *testing.T) {
 	})
 }
 
+// A rendezvous that does not read is not read either, before its ids take much room.
+func TestAnswersThatAreNotRead(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		frame := (&Frame{Kind: Data, StreamID: strings.Repeat("x", 200<<10), Payload: []byte("x")}).Append(nil)
+		taken := 0
+		for range 100 {
+			synctest.Wait()
+			select {
+			case w.r.toExecutor <- frame:
+				taken++
+			default:
+			}
+		}
+		if taken > cap(w.r.fromExecutor)+10 {
+			t.Errorf("%d frames are taken", taken)
+		}
+		for range taken {
+			w.expectReset(strings.Repeat("x", 200<<10))
+		}
+		w.connect("id")
+	})
+}
+
+func TestIDsInTheLog(t *testing.T) {
+	for id, want := range map[string]string{
+		"d9428888-122b-11e1-b85c-61cd3cbb3210":                   "d9428888-122b-11e1-b85c-61cd3cbb3210",
+		"\x1b[31m\u009b1m\u202e\n\xff":                           "?[31m?1m???",
+		strings.Repeat("é", 10) + "x" + strings.Repeat("é", 100): strings.Repeat("é", 10) + "x" + strings.Repeat("é", 9) + "?…",
+	} {
+		if got := brief(id); got != want {
+			t.Errorf("%q becomes %q", id, got)
+		}
+	}
+}
+
 // Streams that have ended count while their server has not noticed.
 func TestStreamsThatAreServedStill(t *testing.T) {
 	inWorld(t, func(w *world) {
