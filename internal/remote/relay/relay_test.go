@@ -411,6 +411,37 @@ func TestStreamsThatAreServedStill(t *testing.T) {
 }
 
 // A stream that is not read does not hold up another, nor answers to frames.
+// A large message that stops half-way ends its stream after a minute. One that goes
+// on does not, and what is small is waited for as the reference does.
+func TestLargeMessagesThatStop(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		c := w.connect("large")
+		large := withLength(strings.Repeat("x", 5*growFrom))
+		for part := range 5 {
+			c.record(large[part*growFrom : (part+1)*growFrom])
+			time.Sleep(maxStall - time.Second)
+			w.silent()
+		}
+		c.record(large[5*growFrom:])
+		if got := c.hear(); len(got) != 5*growFrom {
+			t.Errorf("%d bytes come back", len(got))
+		}
+		small := w.connect("small")
+		small.record(withLength("small")[:6])
+		time.Sleep(10 * maxStall)
+		w.silent()
+		c.record(large[:2*growFrom])
+		time.Sleep(maxStall - time.Second)
+		w.silent()
+		time.Sleep(time.Second)
+		w.expectReset("large")
+		small.record(withLength("small")[6:])
+		if got := small.hear(); got != "small" {
+			t.Errorf("%q comes back", got)
+		}
+	})
+}
+
 func TestOneStreamDoesNotHoldUpAnother(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.serve = func(ctx context.Context, c proto.Conn) {
