@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -196,7 +197,7 @@ func (d *daemon) Environments(ctx context.Context) ([]control.Environment, error
 			ConnectedSince: moment(i.Status.Since), Reconnects: i.Status.Reconnects, Streams: i.Status.Streams,
 			LastError: i.Status.LastError, LastErrorAt: moment(i.Status.LastErrorAt), NextTry: moment(i.Status.NextTry),
 			Profile: i.Settings.Profile,
-			Remote:  i.Settings.Remote, EnvironmentID: i.Settings.EnvironmentID, Origin: string(i.Origin), Kept: i.Kept,
+			Remote:  shown(i.Settings.Remote), EnvironmentID: i.Settings.EnvironmentID, Origin: string(i.Origin), Kept: i.Kept,
 		}
 		counts, running := census[i.Name]
 		delete(census, i.Name)
@@ -207,6 +208,14 @@ func (d *daemon) Environments(ctx context.Context) ([]control.Environment, error
 	}
 	slices.SortFunc(list, func(a, b control.Environment) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
+}
+
+// shown is a URL without a password, which the command line may have put into it.
+func shown(remote string) string {
+	if u, err := url.Parse(remote); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return remote
 }
 
 // counted puts what is in an environment's sandbox into its row.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/remote/socket"
@@ -32,11 +33,16 @@ type Options struct {
 type Forwarder struct {
 	opts  Options
 	conns atomic.Int64 // there are, with those whose harness left before the server answered
+	large *semaphore.Weighted
 }
 
 // maxConns bounds the connections: twice the streams of a socket, so that those of
 // an ended one may last for a while.
 const maxConns = 256
+
+// maxLarge is how many connections have a large message of the server's at once.
+// Each may take 64 MiB, and half as much again while it grows.
+const maxLarge = 16
 
 // New returns a forwarder. It does not connect yet.
 func New(opts Options) (*Forwarder, error) {
@@ -44,7 +50,7 @@ func New(opts Options) (*Forwarder, error) {
 	if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.Fragment != "" {
 		return nil, errors.New("failed to configure exec-server websocket: forward destination must be a ws:// or wss:// URL")
 	}
-	return &Forwarder{opts: opts}, nil
+	return &Forwarder{opts: opts, large: semaphore.NewWeighted(maxLarge)}, nil
 }
 
 // Check asks, once, whether somebody listens where connections go, and warns if not.
@@ -89,12 +95,15 @@ func (f *Forwarder) Serve(ctx context.Context, c proto.Conn, _ proto.Hello) {
 	}
 	defer s.Close()
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	up := make(chan error, 1)
 	go func() {
 		up <- sendAll(c, s)
+		cancel()
 		_ = s.Close() // which ends receiveAll
 	}()
-	err = receiveAll(s, c)
+	err = receiveAll(ctx, s, c, f.large)
 	_ = s.Close()
 	_ = c.Close() // which ends sendAll
 	if err := errors.Join(notable(<-up), notable(err)); err != nil {

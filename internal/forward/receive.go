@@ -1,18 +1,23 @@
 package forward
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/remote/socket"
 )
 
-// receiveAll sends the server's messages to the harness until one of the two ends.
-func receiveAll(s *socket.Socket, c proto.Conn) error {
-	var r receiver
+// receiveAll sends the server's messages to the harness until one of the two, or ctx,
+// ends.
+func receiveAll(ctx context.Context, s *socket.Socket, c proto.Conn, large *semaphore.Weighted) error {
+	r := receiver{ctx: ctx, large: large}
+	defer r.leave()
 	for {
 		m, err := s.Next()
 		if err != nil {
@@ -29,7 +34,30 @@ func receiveAll(s *socket.Socket, c proto.Conn) error {
 }
 
 // receiver reads messages into a buffer that it uses again.
-type receiver struct{ buf []byte }
+type receiver struct {
+	ctx   context.Context // of the connection
+	buf   []byte
+	large *semaphore.Weighted // of all connections: one for each that has a large message
+	holds bool                // this one does
+}
+
+// enter waits for the turn to have a large message. The rest of it stays with the
+// server meanwhile.
+func (r *receiver) enter() error {
+	if r.holds {
+		return nil
+	}
+	err := r.large.Acquire(r.ctx, 1)
+	r.holds = err == nil
+	return err
+}
+
+func (r *receiver) leave() {
+	if r.holds {
+		r.large.Release(1)
+		r.holds = false
+	}
+}
 
 const (
 	firstRoom = 8 << 10
@@ -45,10 +73,16 @@ func (r *receiver) frame(m io.Reader) (proto.Frame, error) {
 	if cap(r.buf) > roomy || r.buf == nil {
 		r.buf = make([]byte, 0, firstRoom)
 	}
+	r.leave() // what it held is sent
 	b := r.buf[:proto.HeaderSize]
 	for {
 		if len(b) > proto.HeaderSize+proto.MaxRequest {
 			return excess(b[proto.HeaderSize:], m)
+		}
+		if len(b) > roomy {
+			if err := r.enter(); err != nil {
+				return nil, err
+			}
 		}
 		b = slices.Grow(b, 512)
 		n, err := m.Read(b[len(b):cap(b)])

@@ -1,7 +1,12 @@
 package forward
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/exec-server/exec-server/internal/proto"
 )
@@ -28,6 +33,36 @@ func TestTheIDOfAnAnswer(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s … %s: the id is %q; expected %q", c.head, c.tail, got, c.want)
 		}
+	}
+}
+
+// A server does not have as many large messages held as there are connections.
+func TestLargeMessagesTakeTurns(t *testing.T) {
+	text := strings.Repeat("x", 2*roomy)
+	large := semaphore.NewWeighted(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	first, second := receiver{ctx: t.Context(), large: large}, receiver{ctx: ctx, large: large}
+	read := func(r *receiver, text string) error {
+		f, err := r.frame(strings.NewReader(text))
+		if err == nil && string(f.Body()) != text {
+			t.Errorf("%d bytes come as %d", len(text), len(f.Body()))
+		}
+		return err
+	}
+	if err := errors.Join(read(&first, text), read(&second, "small"), read(&first, text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(&second, text); !errors.Is(err, context.Canceled) {
+		t.Errorf("a second one: %v", err)
+	}
+	second.ctx = t.Context()
+	if err := errors.Join(read(&first, "small"), read(&second, text)); err != nil {
+		t.Error(err)
+	}
+	second.leave()
+	if !large.TryAcquire(1) {
+		t.Error("a turn is not given back")
 	}
 }
 

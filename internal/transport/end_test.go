@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -120,4 +121,32 @@ func TestTrap54SmallFramesAreNotHeldBack(t *testing.T) {
 	if n := <-noDelay; n != 1 {
 		t.Errorf("TCP_NODELAY is %d", n)
 	}
+}
+
+// Who pings and does not read for a while is waited for.
+func TestPingsOfWhoDoesNotRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for longer than the library does, 5 s")
+	}
+	const size = 64 << 20
+	l := listen(t, func(_ context.Context, c proto.Conn, _, _ string) {
+		go func() { _ = c.WriteFrames(proto.Frame(append(proto.NewFrame(size), make([]byte, size)...)).Seal()) }()
+		for {
+			if _, err := c.ReadFrame(); err != nil {
+				return
+			}
+		}
+	})
+	s := dialWS(t, l, "/")
+	if _, err := s.r.Peek(1); err != nil { // it is being written
+		t.Fatal(err)
+	}
+	for range 3 {
+		s.send(ping, "are you there")
+	}
+	time.Sleep(6 * time.Second)
+	if f, p := s.receive(); f != text || len(p) != size {
+		t.Errorf("got frame %#x (%d bytes)", f, len(p))
+	}
+	s.expect(pong, "are you there")
 }

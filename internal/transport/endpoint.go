@@ -13,6 +13,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/auth"
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // ValidEnvironment says whether a name may be an environment's: 1 to 64 of
@@ -110,7 +111,14 @@ func (e endpoint) upgrade(w http.ResponseWriter, r *http.Request, environment st
 		refuse(w, http.StatusServiceUnavailable, "too many connections")
 		return
 	}
-	ws, err := websocket.Accept(metered{w, wire}, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	pongs := wsframe.NewPongs(false, func(frame []byte) error {
+		_, err := wire.Write(frame)
+		return err
+	})
+	ws, err := websocket.Accept(metered{w, wire}, r, &websocket.AcceptOptions{
+		CompressionMode: websocket.CompressionDisabled,
+		OnPingReceived:  func(_ context.Context, payload []byte) bool { pongs.Answer(payload); return false },
+	})
 	if err != nil {
 		return // the library has answered
 	}

@@ -15,9 +15,8 @@ import (
 
 type wireKey struct{}
 
-// wireConn is a TCP connection whose every write is whole: the two parties that
-// write to it, the WebSocket library with its pongs and we with our frames,
-// write whole WebSocket frames. It also holds what is read to the limit of frames,
+// wireConn is a TCP connection whose every write is whole: whoever writes, writes
+// whole WebSocket frames. It also holds what is read to the limit of frames,
 // which the library does not know.
 type wireConn struct {
 	*net.TCPConn

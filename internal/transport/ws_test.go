@@ -29,8 +29,8 @@ func TestFragmentsAreJoined(t *testing.T) {
 	s.send(0, "")
 	s.send(0, "\"\xc3") // a character may be split
 	s.send(ping, "between")
-	s.send(continued, "\xa9\"}")
 	s.expect(pong, "between")
+	s.send(continued, "\xa9\"}")
 	s.expect(text, `{"a":"é"}`)
 	s.send(binaryFrame&more, "x")
 	s.send(continued, "")

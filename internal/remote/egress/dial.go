@@ -26,6 +26,9 @@ func target(to string) (*url.URL, error) {
 	if u.Hostname() == "" {
 		return nil, errors.New("the URL has no host")
 	}
+	if u.User != nil { // net/http would make an authorization of it
+		return nil, errors.New("the URL has a user")
+	}
 	return u, nil
 }
 

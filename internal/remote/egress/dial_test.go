@@ -72,7 +72,7 @@ func TestTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"", "http://hunter2", "ws://", "wss://:443", "ws://h:hunter2/", "mailto:hunter2", "ws://[::1"} {
+	for _, bad := range []string{"", "http://hunter2", "ws://", "wss://:443", "ws://h:hunter2/", "mailto:hunter2", "ws://[::1", "ws://hunter2@h/", "wss://u:hunter2@h/"} {
 		_, err := c.Connect(t.Context(), bad, nil, limit)
 		if err == nil || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("%q: %v", bad, err)

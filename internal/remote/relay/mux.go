@@ -3,7 +3,9 @@ package relay
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/rs/zerolog"
 
@@ -256,10 +258,16 @@ func (m *mux) sendReset(id string) {
 // message is a frame as a WebSocket message.
 func message(f Frame) []byte { return wsframe.AppendMasked(nil, wsframe.Binary, f.Append(nil)) }
 
-// brief shortens an id, which may be of any length, for a log.
+// brief makes an id, which may be of anything and of any length, fit for a log.
 func brief(id string) string {
+	more := ""
 	if len(id) > 40 {
-		return id[:40] + "…"
+		id, more = id[:40], "…"
 	}
-	return id
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(id, "?")) + more
 }

@@ -352,6 +352,41 @@ func TestLimitsOfASocket(t *testing.T) {
 	})
 }
 
+// A rendezvous that does not read is not read either, before its ids take much room.
+func TestAnswersThatAreNotRead(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		frame := (&Frame{Kind: Data, StreamID: strings.Repeat("x", 200<<10), Payload: []byte("x")}).Append(nil)
+		taken := 0
+		for range 100 {
+			synctest.Wait()
+			select {
+			case w.r.toExecutor <- frame:
+				taken++
+			default:
+			}
+		}
+		if taken > cap(w.r.fromExecutor)+10 {
+			t.Errorf("%d frames are taken", taken)
+		}
+		for range taken {
+			w.expectReset(strings.Repeat("x", 200<<10))
+		}
+		w.connect("id")
+	})
+}
+
+func TestIDsInTheLog(t *testing.T) {
+	for id, want := range map[string]string{
+		"d9428888-122b-11e1-b85c-61cd3cbb3210":                   "d9428888-122b-11e1-b85c-61cd3cbb3210",
+		"\x1b[31m\u009b1m\u202e\n\xff":                           "?[31m?1m???",
+		strings.Repeat("é", 10) + "x" + strings.Repeat("é", 100): strings.Repeat("é", 10) + "x" + strings.Repeat("é", 9) + "?…",
+	} {
+		if got := brief(id); got != want {
+			t.Errorf("%q becomes %q", id, got)
+		}
+	}
+}
+
 // Streams that have ended count while their server has not noticed.
 func TestStreamsThatAreServedStill(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -376,6 +411,37 @@ func TestStreamsThatAreServedStill(t *testing.T) {
 }
 
 // A stream that is not read does not hold up another, nor answers to frames.
+// A large message that stops half-way ends its stream after a minute. One that goes
+// on does not, and what is small is waited for as the reference does.
+func TestLargeMessagesThatStop(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		c := w.connect("large")
+		large := withLength(strings.Repeat("x", 5*growFrom))
+		for part := range 5 {
+			c.record(large[part*growFrom : (part+1)*growFrom])
+			time.Sleep(maxStall - time.Second)
+			w.silent()
+		}
+		c.record(large[5*growFrom:])
+		if got := c.hear(); len(got) != 5*growFrom {
+			t.Errorf("%d bytes come back", len(got))
+		}
+		small := w.connect("small")
+		small.record(withLength("small")[:6])
+		time.Sleep(10 * maxStall)
+		w.silent()
+		c.record(large[:2*growFrom])
+		time.Sleep(maxStall - time.Second)
+		w.silent()
+		time.Sleep(time.Second)
+		w.expectReset("large")
+		small.record(withLength("small")[6:])
+		if got := small.hear(); got != "small" {
+			t.Errorf("%q comes back", got)
+		}
+	})
+}
+
 func TestOneStreamDoesNotHoldUpAnother(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.serve = func(ctx context.Context, c proto.Conn) {

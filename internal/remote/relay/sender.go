@@ -9,8 +9,10 @@ const (
 	// laneSize is how many bytes of a stream wait to be sent before its writer
 	// waits too.
 	laneSize = 128 << 10
-	// maxControl bounds the frames that answer frames. Then no more are read.
-	maxControl = 256
+	// maxControl and maxControlBytes bound the frames that answer frames, with ids of
+	// any length. Then no more are read.
+	maxControl      = 256
+	maxControlBytes = 1 << 20
 )
 
 var errClosed = errors.New("the socket to the rendezvous has ended")
@@ -23,6 +25,7 @@ type sender struct {
 
 	mu      sync.Mutex // guards all below, and what is in each lane; not held while writing
 	control [][]byte
+	bytes   int     // in control
 	ready   []*lane // those that have something, in turn
 	writing bool
 	closed  bool
@@ -92,7 +95,7 @@ func (s *sender) send(l *lane, chunk []byte) error {
 // answer sends a frame that answers a frame.
 func (s *sender) answer(chunk []byte) {
 	s.mu.Lock()
-	for len(s.control) >= maxControl && !s.closed {
+	for (len(s.control) >= maxControl || s.bytes >= maxControlBytes) && !s.closed {
 		s.mu.Unlock()
 		select {
 		case <-s.space:
@@ -101,6 +104,7 @@ func (s *sender) answer(chunk []byte) {
 		s.mu.Lock()
 	}
 	s.control = append(s.control, chunk)
+	s.bytes += len(chunk)
 	s.mu.Unlock()
 	signal(s.wake)
 }
@@ -155,6 +159,7 @@ func (s *sender) next() []byte {
 	switch {
 	case len(s.control) > 0:
 		chunk, s.control = s.control[0], s.control[1:]
+		s.bytes -= len(chunk)
 		signal(s.space)
 	case len(s.ready) > 0:
 		l := s.ready[0]

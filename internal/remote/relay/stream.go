@@ -33,6 +33,7 @@ type stream struct {
 	inbox inbox
 	held  int64 // of the budget, for the frame that ReadFrame returned last
 	dead  bool  // nothing is taken any more
+	stall stall
 }
 
 type waiting struct {
@@ -54,7 +55,20 @@ func (s *stream) take(seq uint32, record []byte) error {
 	if s.dead {
 		return nil
 	}
-	return s.inbox.add(seq, record)
+	err := s.inbox.add(seq, record)
+	s.stall.note(s.inbox.held > 0, s.checkStall)
+	return err
+}
+
+// checkStall ends the stream if a message that holds something of the budget has
+// not gone on for long.
+func (s *stream) checkStall() {
+	s.mu.Lock()
+	stalled := !s.dead && s.stall.over()
+	s.mu.Unlock()
+	if stalled {
+		s.mux.abort(s, errStalled)
+	}
 }
 
 // deliver is called with s.mu held.
@@ -73,6 +87,7 @@ func (s *stream) discard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dead = true
+	s.stall.note(false, nil)
 	s.inbox.drop()
 	s.keep(0)
 	for {

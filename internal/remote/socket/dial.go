@@ -26,7 +26,6 @@ type Socket struct {
 
 	failed     atomic.Pointer[error] // what reading ended with
 	unanswered atomic.Int32          // pings since the last pong
-	pongs      pongs
 }
 
 // RefusedError says that the server did not upgrade the connection.
@@ -51,10 +50,11 @@ func Dial(ctx context.Context, c *http.Client, to string, header http.Header, li
 	header["User-Agent"] = nil // the protocol has none
 	hooked := *c
 	hooked.Transport = hook{c.Transport, &s.wire, limit < 0}
+	pongs := wsframe.NewPongs(true, s.Write)
 	ws, resp, err := websocket.Dial(ctx, to, &websocket.DialOptions{
 		HTTPClient: &hooked, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
 		OnPongReceived: func(context.Context, []byte) { s.unanswered.Store(0) },
-		OnPingReceived: func(_ context.Context, payload []byte) bool { s.pong(payload); return false },
+		OnPingReceived: func(_ context.Context, payload []byte) bool { pongs.Answer(payload); return false },
 	})
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
