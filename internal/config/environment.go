@@ -89,7 +89,7 @@ func (c *Config) complete(name string, e *Environment, prefix string) *problem {
 	case e.Remote == "":
 		return bad(table, "remote is missing; it is the base URL of the registry")
 	case !registryRule(e.Remote):
-		return bad(prefix+"remote", "%s is no http or https URL with a host, without a user, a query and a fragment", quoteURL(e.Remote))
+		return bad(prefix+"remote", noRegistry, quoteURL(e.Remote))
 	case !idRule.MatchString(e.EnvironmentID):
 		return bad(prefix+"environment_id", "%q is not 1 to 256 of A-Z a-z 0-9 . _ ~ : @ -", e.EnvironmentID)
 	case e.Transport != Noise && e.Transport != Direct:
@@ -189,9 +189,8 @@ func (w Way) ProxyHasSecret() bool { return strings.Contains(w.Proxy, "@") }
 
 // validate checks the defaults as far as they can be wrong by themselves.
 func (r Remote) validate() *problem {
-	switch {
-	case r.URL != "" && !registryRule(r.URL):
-		return bad("remote.url", "%s is no http or https URL with a host, without a user, a query and a fragment", quoteURL(r.URL))
+	if r.URL != "" && !registryRule(r.URL) {
+		return bad("remote.url", noRegistry, quoteURL(r.URL))
 	}
 	if p := r.Key.validate("remote."); p != nil {
 		return p
@@ -241,6 +240,9 @@ var (
 	idRule       = regexp.MustCompile(`^[A-Za-z0-9._~:@-]{1,256}$`) // what needs no escape in a path
 	variableRule = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
+
+// noRegistry is what is wrong with a URL that breaks registryRule.
+const noRegistry = "%s is no http or https URL with a host, without a user, a query and a fragment"
 
 // registryRule tells whether a base URL can be one. Without a host there is
 // nobody to ask; a user in it would be a secret that is shown.

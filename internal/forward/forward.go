@@ -154,25 +154,15 @@ func send(c proto.Conn, s *socket.Socket, message []byte) error {
 const maxPart = 4 << 20
 
 func write(s *socket.Socket, message []byte) error {
-	for opcode := byte(wsframe.Text); ; opcode = continuation {
+	for opcode := byte(wsframe.Text); ; opcode = wsframe.Continuation {
 		part := message[:min(len(message), maxPart)]
 		message = message[len(part):]
-		frame := wsframe.AppendMasked(make([]byte, 0, headerSize+len(part)), opcode, part)
-		if len(message) > 0 {
-			frame[0] &^= final
-		}
+		frame := wsframe.AppendMaskedPart(nil, opcode, part, len(message) == 0)
 		if err := s.Write(frame); err != nil || len(message) == 0 {
 			return err
 		}
 	}
 }
-
-// Of a WebSocket's frames.
-const (
-	final        = 0x80
-	continuation = 0
-	headerSize   = 14 // the most that is before a frame's payload
-)
 
 // broken is the end of a connection that somebody should hear of.
 type broken struct{ error }

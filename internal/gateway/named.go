@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"github.com/exec-server/exec-server/internal/proto"
@@ -46,10 +47,7 @@ func (g *Gateway) Remove(ctx context.Context, name string) error {
 // has nil.
 func (g *Gateway) Census(ctx context.Context) map[string]*proto.Counts {
 	g.mu.Lock()
-	all := make(map[string]*environment, len(g.envs))
-	for name, e := range g.envs {
-		all[name] = e
-	}
+	all := maps.Clone(g.envs)
 	g.mu.Unlock()
 	var mu sync.Mutex // guards census
 	census := make(map[string]*proto.Counts, len(all))

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/exec-server/exec-server/internal/proto"
+	"github.com/exec-server/exec-server/internal/runtime"
 )
 
 // named connects by another way than the listener.
@@ -61,9 +62,18 @@ func TestRemoveEndsOneEnvironment(t *testing.T) {
 func TestRemoveWaits(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, m *memory, g *Gateway) {
 		m.set(func() { m.create = make(chan struct{}) })
-		connect(t, g, "a")
-		synctest.Wait()
 		ctx, cancel := context.WithCancel(context.Background())
+		opened := make(chan error, 1)
+		go func() {
+			_, err := g.Open(ctx, runtime.Spec{Name: "a"})
+			opened <- err
+		}()
+		synctest.Wait()
+		cancel() // a connection that waited on would have it made anew, if it is late
+		if err := <-opened; !errors.Is(err, context.Canceled) {
+			t.Errorf("who leaves gets %v", err)
+		}
+		ctx, cancel = context.WithCancel(context.Background())
 		removed := make(chan error, 2)
 		go func() { removed <- g.Remove(ctx, "a") }()
 		synctest.Wait()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/remote/noise"
 	"github.com/exec-server/exec-server/internal/remote/registry"
+	"github.com/exec-server/exec-server/internal/remote/remotetest"
 	"github.com/exec-server/exec-server/internal/remote/socket"
 )
 
@@ -65,7 +65,7 @@ func inWorld(t *testing.T, transport Transport, set func(*world, *Options), f fu
 			},
 		}
 		opts.Log = zerolog.New(&w.log)
-		client := w.serve()
+		client := remotetest.ServePipes(w.t, w)
 		opts.Dial = func(ctx context.Context, url string, header http.Header, limit int64) (*socket.Socket, error) {
 			return socket.Dial(ctx, client, url, header, limit)
 		}
@@ -162,26 +162,6 @@ func (w *world) Changed() <-chan struct{} { return w.changed }
 func (w *world) Done() <-chan struct{}    { return w.owner }
 func (w *world) Err() error               { return w.ownErr }
 
-// serve is the rendezvous.
-func (w *world) serve() *http.Client {
-	conns := make(chan net.Conn)
-	l := &pipes{conns: conns, closed: make(chan struct{})}
-	server := &http.Server{Handler: w} //nolint:gosec // the test is its only client
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(l) }()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		select {
-		case conns <- theirs:
-			return ours, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}}
-	w.t.Cleanup(func() { transport.CloseIdleConnections(); _ = server.Close(); <-done })
-	return &http.Client{Transport: transport}
-}
-
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	w.sockets++
@@ -213,29 +193,5 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	_, _, _ = ws.Read(context.Background())
 }
-
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	select {
-	case <-p.closed:
-	default:
-		close(p.closed)
-	}
-	return nil
-}
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 var errGone = io.ErrUnexpectedEOF

@@ -7,11 +7,12 @@ import (
 
 // Opcodes of frames.
 const (
-	Text   = 1
-	Binary = 2
-	Close  = 8
-	Ping   = 9
-	Pong   = 10
+	Continuation = 0
+	Text         = 1
+	Binary       = 2
+	Close        = 8
+	Ping         = 9
+	Pong         = 10
 )
 
 const (
@@ -31,6 +32,16 @@ func AppendMasked(dst []byte, opcode byte, payload []byte) []byte {
 	start := len(dst)
 	dst = append(dst, payload...)
 	key.Hide(dst[start:])
+	return dst
+}
+
+// AppendMaskedPart appends a frame of a client's message. The first has the
+// message's opcode, those that follow Continuation.
+func AppendMaskedPart(dst []byte, opcode byte, part []byte, last bool) []byte {
+	start := len(dst)
+	if dst = AppendMasked(dst, opcode, part); !last {
+		dst[start] &^= final
+	}
 	return dst
 }
 

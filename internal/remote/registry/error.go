@@ -43,16 +43,6 @@ func (e *Error) authentication() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 }
 
-// Refused tells whether the same call will most likely be refused again: 400, 401,
-// 403 and 404.
-func (e *Error) Refused() bool {
-	switch e.Status {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		return true
-	}
-	return false
-}
-
 func (e *Error) Error() string {
 	status := fmt.Sprintf("%d %s", e.Status, statusText(e.Status))
 	if e.authentication() {

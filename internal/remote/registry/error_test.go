@@ -62,9 +62,6 @@ func TestErrorTexts(t *testing.T) {
 		if !ok || e.Status != tt.status {
 			t.Errorf("%v is not an *Error", err)
 		}
-		if refused := tt.status == 401 || tt.status == 403 || tt.status == 404; ok && e.Refused() != refused {
-			t.Errorf("%d: refused is %v", tt.status, e.Refused())
-		}
 	}
 }
 
@@ -169,7 +166,7 @@ func TestRetryAfter(t *testing.T) {
 		answer(429, "x")(w, r)
 	})
 	_, err := c.RegisterDirect(t.Context())
-	if e, ok := errors.AsType[*Error](err); !ok || e.RetryAfter != 9*time.Second || e.Refused() {
+	if e, ok := errors.AsType[*Error](err); !ok || e.RetryAfter != 9*time.Second {
 		t.Errorf("%+v", e)
 	}
 }

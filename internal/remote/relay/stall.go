@@ -13,7 +13,7 @@ var errStalled = errors.New("a large message stopped half-way")
 
 // stall watches over the messages of a stream, whose lock guards it.
 type stall struct {
-	timer *time.Timer // nil as long as no message was watched
+	timer *time.Timer // nil until a message is watched
 	last  time.Time   // when the present one went on; zero if none is watched
 }
 
@@ -21,10 +21,11 @@ type stall struct {
 // on. check is called when it has stopped for maxStall.
 func (s *stall) note(watched bool, check func()) {
 	switch {
+	case !watched && s.last.IsZero(): // as with most records
+		return
 	case !watched:
-		if s.last = (time.Time{}); s.timer != nil {
-			s.timer.Stop()
-		}
+		s.timer.Stop()
+		s.last = time.Time{}
 		return
 	case s.timer == nil:
 		s.timer = time.AfterFunc(maxStall, check)

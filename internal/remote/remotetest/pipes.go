@@ -3,7 +3,9 @@ package remotetest
 import (
 	"context"
 	"net"
+	"net/http"
 	"sync"
+	"testing"
 )
 
 // Pipes is a listener in memory, for tests that run on a clock of their own
@@ -54,3 +56,15 @@ type pipeAddr struct{}
 
 func (pipeAddr) Network() string { return "pipe" }
 func (pipeAddr) String() string  { return "127.0.0.1:80" } // counts as loopback
+
+// ServePipes serves a handler over Pipes until the test ends, and returns the client
+// that reaches it, whatever the address.
+func ServePipes(t testing.TB, h http.Handler) *http.Client {
+	l := NewPipes()
+	server := &http.Server{Handler: h} //nolint:gosec // the test is its only client
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(l) }()
+	transport := &http.Transport{DialContext: l.Dial}
+	t.Cleanup(func() { transport.CloseIdleConnections(); _ = server.Close(); <-done })
+	return &http.Client{Transport: transport}
+}

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,48 +16,15 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/exec-server/exec-server/internal/remote/remotetest"
 	"github.com/exec-server/exec-server/internal/wsframe"
 )
 
 // serve runs a WebSocket server, over pipes, so that it has the bubble's clock.
 func serve(t *testing.T, h http.HandlerFunc) *http.Client {
 	t.Helper()
-	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	server := &http.Server{Handler: h} //nolint:gosec // the test is its only client
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(l) }()
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		l.conns <- theirs
-		return ours, nil
-	}}
-	t.Cleanup(func() { transport.CloseIdleConnections(); _ = server.Close(); <-done })
-	return &http.Client{Transport: transport}
+	return remotetest.ServePipes(t, h)
 }
-
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	select {
-	case <-p.closed:
-	default:
-		close(p.closed)
-	}
-	return nil
-}
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 func accept(t *testing.T, w http.ResponseWriter, r *http.Request, o *websocket.AcceptOptions) *websocket.Conn {
 	ws, err := websocket.Accept(w, r, o)

@@ -29,8 +29,6 @@ func (s *sandbox) Counts(ctx context.Context) (proto.Counts, error) {
 }
 
 func askCounts(ctx context.Context, agent *net.UnixConn) (proto.Counts, error) {
-	ctx, cancel := context.WithTimeout(ctx, countsTime)
-	defer cancel()
 	defer context.AfterFunc(ctx, func() { agent.Close() })()
 	c := proto.NewStreamConn(agent, proto.MaxCounts)
 	err := c.WriteFrames(proto.Hello{Count: true}.Frame())
