@@ -136,6 +136,7 @@ func (m *mux) validate(ctx context.Context, id string, e *entry, r *noise.Respon
 	m.mu.Unlock()
 	switch {
 	case !current:
+	case err != nil && m.ctx.Err() != nil: // the socket has ended, and that is no harness's failure
 	case full:
 		m.log.warn(id).Err(errStreams).Msg("stream refused")
 		m.sendReset(id)

@@ -95,7 +95,7 @@ func inWorld(t *testing.T, set func(*world), f func(w *world)) {
 		b := &budget{shared: semaphore.NewWeighted(maxHeld)}
 		go func() {
 			w.done <- serve(context.Background(), w.r, Options{
-				Key: w.key, EnvironmentID: "env", RegistrationID: "reg", Log: zerolog.New(&w.log).Level(zerolog.InfoLevel),
+				Key: w.key, EnvironmentID: "env", RegistrationID: "reg", Log: zerolog.New(zerolog.SyncWriter(&w.log)).Level(zerolog.InfoLevel),
 				Validate: func(ctx context.Context, id string, harness noise.PublicKey, authorization string) error {
 					return w.validate(ctx, id, authorization)
 				},
