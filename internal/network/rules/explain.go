@@ -124,7 +124,7 @@ func (t *Table) explainOne(q Question, a netip.Addr, app Protocol) []string {
 	if d.Reason == NoName {
 		lines[0] = "denied, the client has to say a name that is allowed (no-name)"
 	}
-	return append(lines, t.steps(f.question(app, said, said != ""))...)
+	return append(lines, t.steps(t.question(f).with(app, said, said != ""))...)
 }
 
 // because is a decision in words.

@@ -260,7 +260,7 @@ func TestWhatANameMayReachCanBeLookedUp(t *testing.T) {
 		name := pick(r, someNames)
 		f.Names = []string{name}
 		for _, app := range []Protocol{TLS, HTTP, TCP, UDP} {
-			o := table.decide(f.question(app, name, true))
+			o := table.decide(table.question(f).with(app, name, true))
 			byName := o.entry != nil && o.entry.name != ""
 			if o.Verdict == Allow && byName && table.Resolve(name).Verdict != Allow {
 				t.Fatalf("seed %d: %v\n%s is allowed for %s and not looked up", seed, p.Rules, name, app)
@@ -275,7 +275,7 @@ func TestTheStepsEndWhereItIsDecided(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		p, f := randomPolicy(r), randomFlow(r)
 		table := compile(t, p)
-		q := f.question(pick(r, []Protocol{TLS, HTTP, TCP}), "", false)
+		q := table.question(f).with(pick(r, []Protocol{TLS, HTTP, TCP}), "", false)
 		if q.app != TCP {
 			q.said, q.sure = pick(r, someNames), r.IntN(2) == 0
 		}
