@@ -1,0 +1,58 @@
+package network
+
+import (
+	"net"
+
+	"github.com/exec-server/exec-server/internal/network/rules"
+)
+
+// connection is one of a program's, with what was decided about it.
+type connection struct {
+	key
+	upstream *net.TCPConn
+	client   *net.TCPConn // nil until it was accepted
+
+	// Way.mu guards these from when the connection is one of Way.open.
+	opinion
+	said *said // what the client has said, if that was asked
+}
+
+// said is which name a client wants, and by what. The protocol is TCP if it said
+// neither TLS nor HTTP.
+type said struct {
+	app    rules.Protocol
+	name   string
+	hidden bool
+	pinned bool // whether the address is one of the name's
+}
+
+// label is what the connection counts as: the name that it is for, or the address.
+func (c *connection) label() string {
+	switch {
+	case c.said != nil && c.said.name != "":
+		return c.said.name
+	case len(c.flow.Names) > 0:
+		return c.flow.Names[0]
+	}
+	return c.to.Addr().String()
+}
+
+// denies tells whether a table denies what the connection is now.
+func (c *connection) denies(t *rules.Table) bool {
+	switch d := t.Connect(c.flow); {
+	case d.Verdict != rules.AskName:
+		return d.Verdict == rules.Deny
+	case c.said != nil:
+		return t.Named(c.flow, c.said.app, c.said.name, c.said.hidden, c.said.pinned).Verdict != rules.Allow
+	case c.decision.Verdict == rules.AskName:
+		return false // it is being asked, and will be decided by the table of then
+	default:
+		return t.Named(c.flow, rules.TCP, "", false, false).Verdict != rules.Allow
+	}
+}
+
+// reset ends both sides, so that their ends notice.
+func (c *connection) reset() {
+	reset(c.client)
+	reset(c.upstream)
+}
