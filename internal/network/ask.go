@@ -89,12 +89,12 @@ func spoken(upstream *net.TCPConn) (yes bool) {
 }
 
 // saying is what a hello means for the rules.
-func saying(h hello.Hello) *said {
+func saying(h hello.Hello) rules.Said {
 	switch h.Kind {
 	case hello.TLS:
-		return &said{app: rules.TLS, name: h.Name, hidden: h.Hidden}
+		return rules.Said{App: rules.TLS, Name: h.Name, Hidden: h.Hidden}
 	case hello.HTTP:
-		return &said{app: rules.HTTP, name: h.Name}
+		return rules.Said{App: rules.HTTP, Name: h.Name}
 	}
-	return &said{app: rules.TCP}
+	return rules.Said{App: rules.TCP}
 }

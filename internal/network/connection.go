@@ -14,23 +14,15 @@ type connection struct {
 
 	// Way.mu guards these from when the connection is one of Way.open.
 	opinion
-	said *said // what the client has said, if that was asked
+	said *rules.Said // what the client has said, if that was asked
 }
 
-// said is which name a client wants, and by what. The protocol is TCP if it said
-// neither TLS nor HTTP.
-type said struct {
-	app    rules.Protocol
-	name   string
-	hidden bool
-	pinned bool // whether the address is one of the name's
-}
-
-// label is what the connection counts as: the name that it is for, or the address.
-func (c *connection) label() string {
+// label is what the connection counts as: the name that was said, if one was, or
+// one that the address is an answer to, or the address.
+func (c *connection) label(s rules.Said) string {
 	switch {
-	case c.said != nil && c.said.name != "":
-		return c.said.name
+	case s.Name != "":
+		return s.Name
 	case len(c.flow.Names) > 0:
 		return c.flow.Names[0]
 	}
@@ -43,11 +35,11 @@ func (c *connection) denies(t *rules.Table) bool {
 	case d.Verdict != rules.AskName:
 		return d.Verdict == rules.Deny
 	case c.said != nil:
-		return t.Named(c.flow, c.said.app, c.said.name, c.said.hidden, c.said.pinned).Verdict != rules.Allow
+		return t.Named(c.flow, *c.said).Verdict != rules.Allow
 	case c.decision.Verdict == rules.AskName:
 		return false // it is being asked, and will be decided by the table of then
 	default:
-		return t.Named(c.flow, rules.TCP, "", false, false).Verdict != rules.Allow
+		return t.Named(c.flow, rules.Said{App: rules.TCP}).Verdict != rules.Allow
 	}
 }
 

@@ -93,15 +93,14 @@ func (d *denials) close() {
 	}
 }
 
-// denied notes what was denied about a connection.
-func (w *Way) denied(c *connection, d rules.Decision) {
-	what := "packet"
-	if c.flow.Protocol != "" {
+// denied notes what was denied about a connection, of which s was said.
+func (w *Way) denied(c *connection, s rules.Said, d rules.Decision) {
+	name, what := c.label(s), string(rules.TCP)
+	switch {
+	case s.App != "":
+		what = string(s.App)
+	case c.flow.Protocol != "":
 		what = string(c.flow.Protocol)
-	}
-	name := c.label()
-	if c.said != nil {
-		what = string(c.said.app)
 	}
 	what += " " + c.to.String()
 	if name != c.to.Addr().String() {

@@ -66,7 +66,7 @@ func (w *Way) first(k key, v verdict) {
 // a place in the budget then, which drop gives back.
 func (w *Way) reach(k key) (*connection, error) {
 	if !w.budget.enter() {
-		w.denied(&connection{key: k}, rules.Decision{Reason: rules.TooMany, Rule: -1})
+		w.denied(&connection{key: k}, rules.Said{}, rules.Decision{Reason: rules.TooMany, Rule: -1})
 		return nil, errRefuse
 	}
 	c, err := w.try(k)
@@ -80,15 +80,15 @@ func (w *Way) reach(k key) (*connection, error) {
 func (w *Way) try(k key) (*connection, error) {
 	c := &connection{key: k, opinion: w.judge(k)}
 	if c.decision.Verdict == rules.Deny {
-		w.denied(c, c.decision)
+		w.denied(c, rules.Said{}, c.decision)
 		return nil, errRefuse
 	}
 	if w.budget.exhausted() {
-		w.denied(c, rules.Decision{Reason: rules.TooMuch, Rule: -1})
+		w.denied(c, rules.Said{}, rules.Decision{Reason: rules.TooMuch, Rule: -1})
 		return nil, errRefuse
 	}
 	if !w.budget.fresh() {
-		w.denied(c, rules.Decision{Reason: rules.TooMany, Rule: -1})
+		w.denied(c, rules.Said{}, rules.Decision{Reason: rules.TooMany, Rule: -1})
 		return nil, errDrop
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, dialTime)
@@ -118,7 +118,7 @@ func (w *Way) judge(k key) opinion {
 	a := k.to.Addr()
 	flow := rules.Flow{Protocol: rules.TCP, Addr: a, Port: k.to.Port(), Own: w.own(a), Names: w.names.Names(a)}
 	o := w.opine(flow)
-	if o.decision.Verdict == rules.Deny && o.decision.Reason == rules.ByMode {
+	if r := o.decision.Reason; o.decision.Verdict == rules.Deny && (r == rules.ByMode || r == rules.ByRule) {
 		flow.Names = w.names.Refresh(w.ctx, a)
 		o = w.opine(flow)
 	}
@@ -146,21 +146,16 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 1
 // other is told of what is neither TCP nor DNS, and was refused.
 func (w *Way) other(f netns.Flow) {
 	a := f.Dst.Addr()
-	flow := rules.Flow{Addr: a, Port: f.Dst.Port(), Own: w.own(a)}
+	flow := rules.Flow{Protocol: "ip", Addr: a, Port: f.Dst.Port(), Own: w.own(a), Names: w.names.Names(a)}
 	switch f.Protocol {
-	case unix.IPPROTO_TCP:
-		flow.Protocol = rules.TCP
 	case unix.IPPROTO_UDP:
 		flow.Protocol = rules.UDP
 	case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6:
 		flow.Protocol = rules.ICMP
 	}
-	d := rules.Decision{Reason: rules.Unsupported, Rule: -1}
-	if flow.Protocol != "" {
-		flow.Names = w.names.Names(a)
-		if made := w.table.Load().Connect(flow); made.Verdict == rules.Deny {
-			d = made
-		}
+	d := w.table.Load().Connect(flow)
+	if d.Verdict != rules.Deny {
+		d = rules.Decision{Reason: rules.Unsupported, Rule: -1}
 	}
-	w.denied(&connection{key: key{f.Src, f.Dst}, opinion: opinion{flow: flow}}, d)
+	w.denied(&connection{key: key{f.Src, f.Dst}, opinion: opinion{flow: flow}}, rules.Said{}, d)
 }

@@ -21,7 +21,7 @@ func own(a netip.Addr) bool {
 		return true
 	}
 	for _, r := range routes {
-		if r.Type != unix.RTN_UNICAST {
+		if r.Type == unix.RTN_LOCAL || r.Type == unix.RTN_ANYCAST {
 			return true
 		}
 	}

@@ -13,21 +13,21 @@ import (
 
 // relay has a broker carry the requests of a connection. Each is decided by the
 // policy as it is then, and all go to the address that the program connected to.
-func (w *Way) relay(c *connection) {
+func (w *Way) relay(c *connection, s rules.Said) {
 	m := &metered{Conn: c.client, meter: meter{budget: w.budget}, ctx: w.ctx}
-	m.full = func() { w.denied(c, rules.Decision{Reason: rules.TooMuch, Rule: -1}) }
+	m.full = func() { w.denied(c, s, rules.Decision{Reason: rules.TooMuch, Rule: -1}) }
 	m.count.Store(&counter{})
 	first := &atomic.Pointer[net.TCPConn]{}
 	first.Store(c.upstream)
 	o := broker.Options{
 		To: c.to,
 		Check: func(host string, _ uint16, app rules.Protocol) rules.Decision {
-			s := &said{app: app, name: host}
+			s := rules.Said{App: app, Name: host}
 			d := w.named(c, s)
 			if d.Verdict == rules.Allow {
-				m.count.Store(w.counters.allow(c.label()))
+				m.count.Store(w.counters.allow(c.label(s)))
 			} else {
-				w.denied(c, d)
+				w.denied(c, s, d)
 			}
 			return d
 		},
@@ -43,8 +43,8 @@ func (w *Way) relay(c *connection) {
 			w.opts.Log.Debug().Err(err).Str("name", label(host)).Msg("network: request")
 		},
 	}
-	if c.said.app == rules.TLS {
-		o.Name = c.said.name
+	if s.App == rules.TLS {
+		o.Name = s.Name
 		broker.ServeTLS(w.ctx, m, o)
 	} else {
 		broker.Serve(w.ctx, m, o)

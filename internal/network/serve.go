@@ -50,11 +50,11 @@ func (w *Way) serve(client *net.TCPConn) {
 	}
 	switch c.decision.Verdict {
 	case rules.Allow:
-		w.pass(c)
+		w.pass(c, rules.Said{})
 	case rules.AskName:
 		w.passNamed(c)
 	default:
-		w.denied(c, c.decision)
+		w.denied(c, rules.Said{}, c.decision)
 		c.reset()
 	}
 }
@@ -87,10 +87,10 @@ func inside(a netip.Addr) bool {
 }
 
 // pass moves the bytes of a connection that is allowed.
-func (w *Way) pass(c *connection) {
-	m := meter{budget: w.budget, count: w.counters.allow(c.label())}
+func (w *Way) pass(c *connection, s rules.Said) {
+	m := meter{budget: w.budget, count: w.counters.allow(c.label(s))}
 	if err := splice(w.ctx, c.client, c.upstream, m); errors.Is(err, errVolume) {
-		w.denied(c, rules.Decision{Reason: rules.TooMuch, Rule: -1})
+		w.denied(c, s, rules.Decision{Reason: rules.TooMuch, Rule: -1})
 	}
 }
 
@@ -105,37 +105,31 @@ func (w *Way) passNamed(c *connection) {
 	s := saying(h)
 	switch d := w.named(c, s); {
 	case d.Verdict != rules.Allow:
-		w.denied(c, d)
+		w.denied(c, s, d)
 		c.reset()
-	case s.app == rules.HTTP || d.Credential != nil:
-		w.relay(c)
+	case s.App == rules.HTTP || d.Credential != nil:
+		w.relay(c, s)
 	default:
-		w.pass(c)
+		w.pass(c, s)
 	}
 }
 
 // named decides by what the client has said, and notes that with the connection.
-func (w *Way) named(c *connection, s *said) rules.Decision {
-	// Who says the address itself says no name.
-	if a, err := netip.ParseAddr(s.name); err == nil && a == c.flow.Addr {
-		s.name = ""
-	}
-	s.pinned = w.names.Pinned(s.name, c.flow.Addr)
-	for refreshed := false; ; refreshed = true {
-		t := w.table.Load()
-		d := t.Named(c.flow, s.app, s.name, s.hidden, s.pinned)
-		if d.Reason == rules.WrongName && !refreshed {
-			// The name's answer may have been good for less than the program keeps it.
-			w.names.Refresh(w.ctx, c.flow.Addr)
-			s.pinned = w.names.Pinned(s.name, c.flow.Addr)
-			continue
-		}
+func (w *Way) named(c *connection, s rules.Said) rules.Decision {
+	a := c.to.Addr()
+	for refreshed := false; ; {
+		s.Pinned = w.names.Pinned(s.Name, a)
 		w.mu.Lock()
-		c.said = s
+		c.said = &s
 		w.mu.Unlock()
-		// From here on Set sees it.
-		if t == w.table.Load() {
+		// From here on Set sees it, whose policy is this one or the next.
+		t := w.table.Load()
+		d := t.Named(c.flow, s)
+		if d.Reason != rules.WrongName || refreshed {
 			return d
 		}
+		// The name's answer may have been good for less than the program keeps it.
+		w.names.Refresh(w.ctx, a)
+		refreshed = true
 	}
 }
