@@ -230,10 +230,9 @@ func say(t *testing.T, c *net.TCPConn, text string) (string, error) {
 	return string(b), err
 }
 
-// echo answers "you said: " and all that it is told.
+// echo answers with what it is told.
 func echo(c *net.TCPConn) {
 	defer c.Close()
-	_, _ = c.Write([]byte("you said: "))
 	_, _ = io.Copy(c, c)
 	_ = c.CloseWrite()
 }
