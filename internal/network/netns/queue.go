@@ -156,10 +156,11 @@ func (q *queue) ask(p queued) {
 	}
 }
 
-// tell tells the owner of a packet that the kernel refuses.
+// tell tells the owner of a packet that the kernel refuses. Of TCP there are only
+// answers to what was made by hand.
 func (q *queue) tell(p queued) {
 	flow, _, ok := parse(p.family, p.payload)
-	if ok && q.opts.Denied != nil {
+	if ok && flow.Protocol != unix.IPPROTO_TCP && q.opts.Denied != nil {
 		q.opts.Denied(flow)
 	}
 }

@@ -29,6 +29,7 @@ func Compile(p Policy) (*Table, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	p = p.Clone()
 	entries := []*entry{}
 	for i := range p.Rules {
 		made, err := p.Rules[i].entries(p.VEth, p.Intercept)
@@ -44,7 +45,7 @@ func Compile(p Policy) (*Table, error) {
 		}
 	}
 	slices.SortStableFunc(entries, compare)
-	t := &Table{policy: p.Clone(), names: map[string][]*entry{}, suffixes: map[string][]*entry{}}
+	t := &Table{policy: p, names: map[string][]*entry{}, suffixes: map[string][]*entry{}}
 	for i, e := range entries {
 		e.order = i
 		t.add(e)

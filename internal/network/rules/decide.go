@@ -74,32 +74,43 @@ func special(a netip.Addr, own bool) (Reason, int) {
 
 // first is the entry that decides, or nil.
 func (t *Table) first(q question) (best *entry) {
-	consider := func(e *entry) {
-		if (best == nil || e.order < best.order) && e.covers(q.port, q.app) {
+	t.admit(q, func(e *entry) {
+		if best == nil || e.order < best.order {
 			best = e
 		}
-	}
+	})
+	return best
+}
+
+// admit calls consider with the entries that count for the question.
+func (t *Table) admit(q question, consider func(*entry)) {
 	if q.said != "" {
 		// A name that is only claimed allows nothing.
 		t.named(q.said, func(e *entry) {
-			if e.deny || q.sure {
+			if (e.deny || q.sure) && e.covers(q.port, q.app) {
 				consider(e)
 			}
 		})
 	}
 	for _, name := range q.names {
+		// Of each name the entry that decides about it: an address is not trusted
+		// for one that is denied. A client that says which name it wants does not
+		// suffer from the others of its address.
+		var decides *entry
 		t.named(name, func(e *entry) {
-			if !e.deny && e.protocols.trusting(q.app) || e.deny && q.said == "" {
-				consider(e)
+			if decides == nil && e.covers(q.port, q.app) && (e.deny || e.protocols.trusting(q.app)) {
+				decides = e
 			}
 		})
+		if decides != nil && (!decides.deny || q.said == "") {
+			consider(decides)
+		}
 	}
 	for _, list := range [][]*entry{t.prefixes, t.all} {
 		for _, e := range list {
-			if e.contains(q.addr) {
+			if e.contains(q.addr) && e.covers(q.port, q.app) {
 				consider(e)
 			}
 		}
 	}
-	return best
 }

@@ -56,6 +56,7 @@ func written(p Policy, f Flow, s Said) (Verdict, int) {
 		key  [7]int
 		deny bool
 		rule int
+		of   []string // the names of the address that it counts for
 	}
 	truth := func(b bool) int {
 		if b {
@@ -94,6 +95,7 @@ func written(p Policy, f Flow, s Said) (Verdict, int) {
 				continue
 			}
 			var level, length int
+			var names []string
 			switch {
 			case host == "*":
 				level = 5
@@ -119,18 +121,32 @@ func written(p Policy, f Flow, s Said) (Verdict, int) {
 					is = func(name string) bool { return strings.HasSuffix(name, host[1:]) }
 				}
 				said := s.App != TCP && s.App != UDP && s.Name != "" && is(s.Name)
-				of := slices.ContainsFunc(f.Names, is)
 				trusted := anyTCP && s.App != UDP || s.App == UDP && slices.Contains(protocols, UDP)
-				switch {
-				case denies && (said || of && (s.Name == "" || s.App == TCP || s.App == UDP)):
-				case !denies && (said && s.Pinned && !s.Hidden || of && trusted):
-				default:
+				if denies || trusted {
+					names = slices.DeleteFunc(slices.Clone(f.Names), func(n string) bool { return !is(n) })
+				}
+				if !(said && (denies || s.Pinned && !s.Hidden)) && len(names) == 0 {
 					continue
+				} else if said && (denies || s.Pinned && !s.Hidden) {
+					names = nil
 				}
 			}
-			rows = append(rows, row{[7]int{level, -length, truth(r.Ports != nil), truth(r.Protocols != nil), truth(denies), i}, denies, i})
+			rows = append(rows, row{[7]int{level, -length, truth(r.Ports != nil), truth(r.Protocols != nil), truth(denies), i}, denies, i, names})
 		}
 	}
+	first := func(rows []row) row {
+		return slices.MinFunc(rows, func(a, b row) int { return slices.Compare(a.key[:], b.key[:]) })
+	}
+	// Who says a name is not held to what is denied about the others of its address,
+	// and gains nothing by them either.
+	count := slices.DeleteFunc(slices.Clone(rows), func(r row) bool {
+		return len(r.of) > 0 && !slices.ContainsFunc(r.of, func(name string) bool {
+			about := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !slices.Contains(r.of, name) })
+			best := first(about)
+			return best.key == r.key && (!best.deny || s.Name == "" || s.App == TCP || s.App == UDP)
+		})
+	})
+	rows = count
 	if !opened {
 		return Deny, -1
 	}
@@ -140,11 +156,10 @@ func written(p Policy, f Flow, s Said) (Verdict, int) {
 		}
 		return Deny, -1
 	}
-	first := slices.MinFunc(rows, func(a, b row) int { return slices.Compare(a.key[:], b.key[:]) })
-	if first.deny {
-		return Deny, first.rule
+	if best := first(rows); best.deny {
+		return Deny, best.rule
 	}
-	return Allow, first.rule
+	return Allow, first(rows).rule
 }
 
 // opens tells by hand which prefixes open the special addresses of someAddrs.

@@ -58,25 +58,31 @@ func (t *Table) steps(q question) []string {
 			see(e)
 		}
 	}
+	admitted := map[*entry]bool{}
+	t.admit(q, func(e *entry) { admitted[e] = true })
 	for _, k := range []kind{exact, prefix, suffix, everything} {
-		x.level(k, of[k], func(e *entry) string { return t.lacks(q, e) })
+		x.level(k, of[k], func(e *entry) string {
+			if admitted[e] {
+				return ""
+			}
+			return e.lacks(q)
+		})
 	}
 	t.modeStep(x)
 	return x.lines
 }
 
-// lacks is why an entry about the host does not decide, as first has it; "" if it
-// could.
-func (t *Table) lacks(q question, e *entry) string {
-	alone := &Table{policy: t.policy, names: map[string][]*entry{}, suffixes: map[string][]*entry{}}
-	alone.add(e)
+// lacks is why an entry about the host does not count.
+func (e *entry) lacks(q question) string {
 	switch {
-	case alone.first(q) != nil:
-		return ""
 	case !e.protocols.cover(q.app):
 		return "not for " + string(q.app)
 	case !e.covers(q.port, q.app):
 		return fmt.Sprintf("not for port %d", q.port)
+	case e.deny:
+		return "the client says another name"
+	case e.protocols.trusting(q.app):
+		return "a rule above denies that name"
 	}
 	return "the client has to say the name"
 }
