@@ -39,6 +39,7 @@ func (w *Way) relay(c *connection, s rules.Said) {
 		},
 		Secret:    w.secrets.Get,
 		Authority: w.authority.Load(),
+		RootCAs:   w.roots,
 		Failed: func(host string, err error) {
 			w.opts.Log.Debug().Err(err).Str("name", label(host)).Msg("network: request")
 		},

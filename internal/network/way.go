@@ -5,6 +5,7 @@ package network
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -60,6 +61,7 @@ type Way struct {
 	dial     func(context.Context, netip.AddrPort) (*net.TCPConn, error)
 	original func(net.Conn) (netip.AddrPort, error)
 	setUp    func() (closer, error)
+	roots    *x509.CertPool // of the certificates of hosts; nil are the system's
 
 	setting sync.Mutex // held while the policy changes; guards ns
 	ns      closer     // nil while nothing is set up
