@@ -179,11 +179,13 @@ func TestWayFromANamespace(t *testing.T) {
 		t.Errorf("udp: %v", err)
 	}
 	_ = u.Close()
+	for w.Stats().Denied[rules.Unsupported] == 0 {
+		runtime.Gosched() // it is told of by and by
+	}
 	stats := w.Stats()
 	if stats.Names["one.test"].Allowed < 3 || stats.Names["one.test"].In == 0 || stats.Lookups == 0 || stats.Denied[rules.Metadata] != 2 || stats.Denied[rules.OwnAddress] != 1 {
 		t.Errorf("%+v", stats)
 	}
-	t.Logf("%+v", stats)
 }
 
 // Set from none to a policy sets the namespace up, and a second way in the same
@@ -261,5 +263,31 @@ func TestWayAddsCredentials(t *testing.T) {
 	}
 	if stats := w.Stats(); stats.Names["one.test"].Allowed != 2 || stats.Names["one.test"].In == 0 || stats.Names["two.test"].Allowed != 2 {
 		t.Errorf("%+v", stats)
+	}
+}
+
+// Where nothing answers a connection is not refused, and the end of the way does not
+// wait for it.
+func TestWayToNowhere(t *testing.T) {
+	testnet.Here(t)
+	s := newSandbox(t)
+	w := openAt(t, s, allowing(testnet.Nowhere.String(), testnet.Nowhere6.String()))
+	for i, a := range []netip.Addr{testnet.Nowhere, testnet.Nowhere6} {
+		ctx, cancel := context.WithCancel(t.Context())
+		end := make(chan error, 1)
+		go func() {
+			_, err := s.dial(ctx, "tcp", netip.AddrPortFrom(a, 80).String())
+			end <- err
+		}()
+		for w.Stats().Open == i {
+			runtime.Gosched()
+		}
+		select {
+		case err := <-end:
+			t.Errorf("%s: %v", a, err)
+		default:
+		}
+		cancel()
+		<-end
 	}
 }

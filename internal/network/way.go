@@ -51,7 +51,6 @@ type Way struct {
 	counters *counters
 	denials  *denials
 	lookups  atomic.Uint64
-	secrets  *broker.Secrets
 
 	authority atomic.Pointer[broker.Authority] // nil if nothing is intercepted
 
@@ -106,7 +105,7 @@ func Open(o Options) (*Way, error) {
 func newWay(o Options) *Way {
 	w := &Way{
 		opts: o, budget: newBudget(rules.Limits{}, o.Used), counters: newCounters(), denials: newDenials(o.Log),
-		secrets: &broker.Secrets{}, own: own, dial: dialHost, original: netns.Original, open: map[*connection]struct{}{},
+		own: own, dial: dialHost, original: netns.Original, open: map[*connection]struct{}{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.book = newBook(w.drop)
