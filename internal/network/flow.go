@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/exec-server/exec-server/internal/network/netns"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
@@ -147,17 +145,10 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 1
 
 // other is told of what is neither TCP nor DNS, and was refused.
 func (w *Way) other(f netns.Flow) {
-	a := f.Dst.Addr()
-	flow := rules.Flow{Protocol: "ip", Addr: a, Port: f.Dst.Port(), Own: w.own(a), Names: w.names.Names(a)}
-	switch f.Protocol {
-	case unix.IPPROTO_UDP:
-		flow.Protocol = rules.UDP
-	case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6:
-		flow.Protocol = rules.ICMP
-	}
+	flow := w.datagramFlow(f)
 	d := w.table.Load().Connect(flow)
 	if d.Verdict != rules.Deny {
 		d = rules.Decision{Reason: rules.Unsupported, Rule: -1}
 	}
-	w.denied(&connection{key: key{f.Src, f.Dst}, opinion: opinion{flow: flow}}, rules.Said{}, d)
+	w.deniedDatagram(f, flow, d)
 }

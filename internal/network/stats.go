@@ -77,6 +77,13 @@ func (c *counters) allow(name string) *counter {
 	return n
 }
 
+// bytes returns the counter for bytes alone.
+func (c *counters) bytes(name string) *counter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.get(name, maxCounted)
+}
+
 // deny counts what is denied.
 func (c *counters) deny(name string, reason rules.Reason) {
 	c.mu.Lock()

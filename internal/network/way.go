@@ -21,6 +21,7 @@ import (
 	"github.com/exec-server/exec-server/internal/network/names"
 	"github.com/exec-server/exec-server/internal/network/netns"
 	"github.com/exec-server/exec-server/internal/network/rules"
+	"github.com/exec-server/exec-server/internal/network/veth"
 )
 
 // Options say whose way out it is.
@@ -36,6 +37,8 @@ type Options struct {
 	Upstream *names.Upstream
 	// Used is how many bytes have passed before, for Policy.Bytes.
 	Used int64
+	// VEth makes the links of policies that want one; nil refuses those.
+	VEth *veth.Host
 	Log  zerolog.Logger // names the environment
 }
 
@@ -62,8 +65,11 @@ type Way struct {
 	setUp    func() (closer, error)
 	roots    *x509.CertPool // of the certificates of hosts; nil are the system's
 
-	setting sync.Mutex // held while the policy changes; guards ns
+	setting sync.Mutex // held while the policy changes; guards ns and link
 	ns      closer     // nil while nothing is set up
+	link    *veth.Link // nil unless the policy has one
+
+	asking chan struct{} // has room for the datagrams that wait for names
 
 	mu     sync.Mutex // guards what follows, and of connections what they say
 	open   map[*connection]struct{}
@@ -106,6 +112,7 @@ func newWay(o Options) *Way {
 	w := &Way{
 		opts: o, budget: newBudget(rules.Limits{}, o.Used), counters: newCounters(), denials: newDenials(o.Log),
 		own: own, dial: dialHost, original: netns.Original, open: map[*connection]struct{}{},
+		asking: make(chan struct{}, maxAsking),
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.book = newBook(w.drop)
@@ -164,9 +171,14 @@ func (w *Way) Set(p rules.Policy, closeOpen bool) error {
 			return fmt.Errorf("set the network up: %w", err)
 		}
 	}
+	if err := w.setLink(p); err != nil {
+		w.table.Store(before)
+		return fmt.Errorf("set the network up: %w", err)
+	}
 	w.budget.set(p.Limits)
 	if closeOpen {
 		w.closeDenied(t)
+		return w.cut(t)
 	}
 	return nil
 }
@@ -186,6 +198,9 @@ func (w *Way) Close() error {
 	var err error
 	if w.ns != nil {
 		err = w.ns.Close()
+	}
+	if w.link != nil {
+		err = errors.Join(err, w.link.Close())
 	}
 	w.book.close()
 	for _, c := range w.all() {

@@ -9,8 +9,8 @@ import (
 )
 
 // bindQueue asks for all at once, so that there is never a queue with other settings.
-func bindQueue() []byte {
-	m := message(nil, msgConfig, unix.NLM_F_ACK)
+func bindQueue(number uint16) []byte {
+	m := message(nil, number, msgConfig, unix.NLM_F_ACK)
 	m = attribute(m, attrConfigCommand, commandBind, 0, 0, 0)
 	m = attribute(m, attrConfigParams, append(binary.BigEndian.AppendUint32(nil, copyRange), copyPacket)...)
 	m = attribute(m, attrConfigLength, binary.BigEndian.AppendUint32(nil, queueLength)...)
@@ -19,16 +19,16 @@ func bindQueue() []byte {
 
 // bindLog asks to be told of each packet at once.
 func bindLog() []byte {
-	m := message(nil, msgLogConfig, unix.NLM_F_ACK)
+	m := message(nil, queueNumber, msgLogConfig, unix.NLM_F_ACK)
 	m = attribute(m, attrConfigCommand, commandBind)
 	m = attribute(m, attrConfigParams, append(binary.BigEndian.AppendUint32(nil, copyRange), copyPacket, 0)...)
 	m = attribute(m, attrLogBatch, binary.BigEndian.AppendUint32(nil, 1)...)
 	return finish(m)
 }
 
-// bind waits a second for a process that had the number and is about to end.
-func (q *queue) bind(m []byte) error {
-	for end := time.Now().Add(time.Second); ; time.Sleep(10 * time.Millisecond) {
+// bind waits that long for a process that has the number.
+func (q *queue) bind(m []byte, patience time.Duration) error {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		err := q.configure(m)
 		taken := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EBUSY)
 		if !taken || time.Now().After(end) {
@@ -61,7 +61,7 @@ func (q *queue) configure(m []byte) error {
 			}
 			// A packet that came in between will be sent again.
 			if p := parseQueued(body, attrPayload); typ == msgPacket && p.verdict {
-				q.verdict(p.id, verdictDrop, markRefused)
+				q.verdict(p.id, verdictDrop, 0)
 			}
 			b = rest
 		}

@@ -26,6 +26,7 @@ func addDecide(c *nftables.Conn, t *nftables.Table, v variant) {
 		add(protocol(p), port(53), accept())
 	}
 	add(protocol(unix.IPPROTO_TCP), states(stateNew|stateRelated), v.toQueue())
+	add(leaving(), accept())
 	if v.log {
 		add(notStates(stateEstablished), limit(deniedRate), toLog())
 	}
@@ -44,6 +45,7 @@ func addSteer(c *nftables.Conn, t *nftables.Table, targets []target) {
 		add(g.is(), protocol(unix.IPPROTO_TCP), port(53), g.send(g.dnsTCP))
 		add(g.is(), protocol(unix.IPPROTO_TCP), marked(markAccepted), g.send(g.tcp))
 		add(g.is(), protocol(unix.IPPROTO_TCP), g.send(closedPort))
+		add(leaving(), accept())
 		add(g.is(), protocol(unix.IPPROTO_UDP), g.send(closedPort))
 	}
 }
@@ -55,4 +57,5 @@ func addRest(c *nftables.Conn, t *nftables.Table) {
 	chain := c.AddChain(&nftables.Chain{Name: "rest", Table: t, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter, Policy: &drop})
 	c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: join(local(), accept())})
+	c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: join(leaving(), accept())})
 }

@@ -33,6 +33,13 @@ func local() []expr.Any {
 	return []expr.Any{&expr.Fib{Register: 1, FlagDADDR: true, ResultADDRTYPE: true}, equal(native32(unix.RTN_LOCAL)...)}
 }
 
+// leaving matches what goes out by the link. The host decides about that.
+func leaving() []expr.Any {
+	name := make([]byte, unix.IFNAMSIZ)
+	copy(name, Link)
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1}, equal(name...)}
+}
+
 func protocol(p byte) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equal(p)}
 }

@@ -40,12 +40,12 @@ const (
 
 var errMessage = errors.New("malformed message of the queue")
 
-// message starts one of the type, for the queue.
-func message(b []byte, typ, flags uint16) []byte {
+// message starts one of the type, for the queue of the number.
+func message(b []byte, number, typ, flags uint16) []byte {
 	b = append(b, make([]byte, headers)...)
 	binary.NativeEndian.PutUint16(b[4:], typ)
 	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST|flags)
-	binary.BigEndian.PutUint16(b[18:], queueNumber)
+	binary.BigEndian.PutUint16(b[18:], number)
 	return b
 }
 

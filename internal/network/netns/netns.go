@@ -25,6 +25,10 @@ var (
 	Gateway6 = netip.MustParseAddr("fd65:7865:63::1")
 )
 
+// Link is the name of a link that a namespace may have besides: what is sent to it,
+// and is neither TCP nor DNS, is not refused here.
+const Link = "eth0"
+
 // Options are what Open needs to know.
 type Options struct {
 	// Decide is called with the first packet of each TCP connection, from before Open

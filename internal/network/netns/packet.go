@@ -13,7 +13,8 @@ type Flow struct {
 	Src, Dst netip.AddrPort
 }
 
-// Packet is the first one of a TCP connection, which waits for a verdict. The first
+// Packet is the first one of a TCP connection, or what a Queue is asked about, and
+// waits for a verdict. The first
 // verdict counts; later ones do nothing. A verdict never blocks.
 type Packet struct {
 	Flow
@@ -24,13 +25,13 @@ type Packet struct {
 }
 
 // Accept lets the connection be made, to one of Namespace.TCP.
-func (p *Packet) Accept() { p.give(verdictAccept, markAccepted) }
+func (p *Packet) Accept() { p.give(verdictAccept, p.queue.accepted) }
 
 // Refuse has the kernel refuse it (ECONNREFUSED).
-func (p *Packet) Refuse() { p.give(verdictAccept, markRefused) }
+func (p *Packet) Refuse() { p.give(verdictAccept, p.queue.refused) }
 
 // Drop leaves it unanswered: the program's kernel sends it again after a second.
-func (p *Packet) Drop() { p.give(verdictDrop, markRefused) }
+func (p *Packet) Drop() { p.give(verdictDrop, 0) }
 
 func (p *Packet) give(verdict, mark uint32) {
 	if p.given.CompareAndSwap(false, true) {

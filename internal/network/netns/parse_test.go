@@ -82,7 +82,7 @@ func FuzzParse(f *testing.F) {
 // FuzzMessage has what the kernel sends: it is not hostile, but a part of it is the
 // sandbox's, and of later kernels nothing is known.
 func FuzzMessage(f *testing.F) {
-	m := message(nil, msgPacket, 0)
+	m := message(nil, 0, msgPacket, 0)
 	m = attribute(m, attrPacketHeader, 0, 0, 0, 7, 8, 0, 3)
 	m = attribute(m, attrPayload, 1, 2, 3)
 	f.Add(finish(m))
@@ -104,7 +104,7 @@ func FuzzMessage(f *testing.F) {
 }
 
 func TestMessage(t *testing.T) {
-	m := message(nil, msgPacket, 0)
+	m := message(nil, 0, msgPacket, 0)
 	m = attribute(m, attrPacketHeader, 0, 0, 1, 7, 8, 0, 3)
 	m = attribute(m, attrPayload, 1, 2, 3)
 	m[16] = unix.NFPROTO_IPV6

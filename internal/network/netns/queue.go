@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,31 +20,44 @@ const (
 // queue is the socket by which the kernel asks about packets. The kernel drops what
 // it can not ask about: there is no such socket, it is full, or too many wait.
 type queue struct {
+	number            uint16
+	accepted, refused uint32 // marks of packets; 0 leaves it as it is
+	ask               func(*queue, queued)
+	tell              func(queued)
+
 	file *os.File
 	raw  syscall.RawConn
-	opts Options
 	done chan struct{} // closed when nothing reads any more
 }
 
-// openQueue opens it in the thread's namespace.
+// openQueue opens a namespace's, in the thread's namespace.
 func openQueue(o Options, log bool) (*queue, error) {
+	q := &queue{number: queueNumber, accepted: markAccepted, refused: markRefused, ask: o.ask, tell: o.tell}
+	if err := q.open(log, time.Second); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// open waits that long for a process that had the number and is about to end.
+func (q *queue) open(log bool, patience time.Duration) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_NETFILTER)
 	if err != nil {
-		return nil, fmt.Errorf("open the packet queue: %w", err)
+		return fmt.Errorf("open the packet queue: %w", err)
 	}
-	q := &queue{file: os.NewFile(uintptr(fd), "packet queue"), opts: o, done: make(chan struct{})}
+	q.file, q.done = os.NewFile(uintptr(fd), "packet queue"), make(chan struct{})
 	if q.raw, err = q.file.SyscallConn(); err == nil {
-		err = q.bind(bindQueue())
+		err = q.bind(bindQueue(q.number), patience)
 	}
 	if err == nil && log {
-		err = q.bind(bindLog())
+		err = q.bind(bindLog(), patience)
 	}
 	if err != nil {
 		q.file.Close() //nolint:errcheck // the first error is the one to tell
-		return nil, fmt.Errorf("open the packet queue: %w", err)
+		return fmt.Errorf("open the packet queue: %w", err)
 	}
 	go q.read()
-	return q, nil
+	return nil
 }
 
 // readSize has room for a message: the packet's start and about 200 bytes of what the
@@ -70,7 +84,9 @@ func (q *queue) read() {
 			}
 			switch typ {
 			case msgPacket:
-				q.ask(parseQueued(body, attrPayload))
+				if p := parseQueued(body, attrPayload); p.verdict {
+					q.ask(q, p)
+				}
 			case msgLogged:
 				q.tell(parseQueued(body, attrLogPayload))
 			}
@@ -80,16 +96,13 @@ func (q *queue) read() {
 }
 
 // ask asks the owner about a packet.
-func (q *queue) ask(p queued) {
-	if !p.verdict {
-		return
-	}
+func (o Options) ask(q *queue, p queued) {
 	flow, syn, ok := parse(p.family, p.payload)
 	switch {
 	case !ok || flow.Protocol != unix.IPPROTO_TCP:
-		q.verdict(p.id, verdictDrop, markRefused)
+		q.verdict(p.id, verdictDrop, 0)
 	case syn:
-		q.opts.Decide(&Packet{Flow: flow, queue: q, id: p.id})
+		o.Decide(&Packet{Flow: flow, queue: q, id: p.id})
 	default: // from the midst of a connection that is not known
 		q.verdict(p.id, verdictAccept, markRefused)
 	}
@@ -97,10 +110,10 @@ func (q *queue) ask(p queued) {
 
 // tell tells the owner of a packet that the kernel refuses. Of TCP there are only
 // answers to what was made by hand.
-func (q *queue) tell(p queued) {
+func (o Options) tell(p queued) {
 	flow, _, ok := parse(p.family, p.payload)
-	if ok && flow.Protocol != unix.IPPROTO_TCP && q.opts.Denied != nil {
-		q.opts.Denied(flow)
+	if ok && flow.Protocol != unix.IPPROTO_TCP && o.Denied != nil {
+		o.Denied(flow)
 	}
 }
 
@@ -122,12 +135,15 @@ func (q *queue) receive(buf []byte) (b []byte, err error) {
 	return b, err
 }
 
-// verdict tells the kernel what to do with a packet. If that fails the packet has
+// verdict tells the kernel what to do with a packet, and how to mark it if mark is
+// not 0. If that fails the packet has
 // gone, or goes with the socket.
 func (q *queue) verdict(id, verdict, mark uint32) {
-	m := message(make([]byte, 0, 64), msgVerdict, 0)
+	m := message(make([]byte, 0, 64), q.number, msgVerdict, 0)
 	m = attribute(m, attrVerdictHeader, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, verdict), id)...)
-	m = attribute(m, attrMark, binary.BigEndian.AppendUint32(nil, mark)...)
+	if mark != 0 {
+		m = attribute(m, attrMark, binary.BigEndian.AppendUint32(nil, mark)...)
+	}
 	q.send(finish(m)) //nolint:errcheck // see above
 }
 

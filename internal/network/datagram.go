@@ -1,0 +1,143 @@
+package network
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/network/netns"
+	"github.com/exec-server/exec-server/internal/network/rules"
+	"github.com/exec-server/exec-server/internal/network/veth"
+)
+
+const (
+	// linkLabel is what the bytes of the link count as: the kernel counts them by
+	// link, not by name.
+	linkLabel = "veth"
+	// maxAsking is how many first datagrams may wait for names to be looked up again.
+	maxAsking = 64
+)
+
+var errNoLink = errors.New("veth: this server makes no links")
+
+// setLink makes or removes the link, as the policy has it. setting is held.
+func (w *Way) setLink(p rules.Policy) (err error) {
+	switch {
+	case !p.VEth && w.link == nil:
+		return nil
+	case !p.VEth:
+		err = w.link.Close()
+		if err == nil {
+			w.link = nil
+		}
+		return err
+	case w.link != nil:
+		return w.link.SetLimits(p.Limits)
+	case w.opts.VEth == nil:
+		return errNoLink
+	}
+	w.link, err = w.opts.VEth.Add(veth.LinkOptions{
+		Name: w.opts.Name, Netns: w.opts.Netns, Limits: p.Limits, Decide: func(p *netns.Packet) { w.datagram(p.Flow, p) }, Count: w.passed,
+	})
+	return err
+}
+
+// cut ends the flows over the link that a table denies. setting is held.
+func (w *Way) cut(t *rules.Table) error {
+	if w.link == nil {
+		return nil
+	}
+	return w.link.Cut(func(f netns.Flow) bool { return t.Connect(w.datagramFlow(f)).Verdict == rules.Deny })
+}
+
+// passed is told how much has passed over the link. When the volume is used up, what
+// has begun is asked about again, and denied.
+func (w *Way) passed(incoming, outgoing uint64) {
+	c := w.counters.bytes(linkLabel)
+	c.add(in, int64(incoming))
+	c.add(out, int64(outgoing))
+	w.budget.used.Add(int64(incoming + outgoing))
+	if !w.budget.exhausted() {
+		return
+	}
+	w.spawn(func() { // not here: the link's host waits
+		w.setting.Lock()
+		defer w.setting.Unlock()
+		if w.link == nil {
+			return
+		}
+		if err := w.link.Cut(func(netns.Flow) bool { return true }); err != nil {
+			w.opts.Log.Error().Err(err).Msg("network: volume")
+		}
+	})
+}
+
+// datagram decides about the first packet of what goes over the link. It does not
+// block.
+func (w *Way) datagram(f netns.Flow, v verdict) {
+	flow := w.datagramFlow(f)
+	d := w.table.Load().Connect(flow)
+	if d.Verdict == rules.Allow || d.Reason != rules.ByMode && d.Reason != rules.ByRule {
+		w.settle(f, flow, d, v)
+		return
+	}
+	// A name's answers may be used for longer than they are good for, as in judge.
+	select {
+	case w.asking <- struct{}{}:
+	default:
+		v.Drop()
+		return
+	}
+	started := w.spawn(func() {
+		defer func() { <-w.asking }()
+		ctx, cancel := context.WithTimeout(w.ctx, holdTime)
+		defer cancel()
+		flow.Names = w.names.Refresh(ctx, flow.Addr)
+		w.settle(f, flow, w.table.Load().Connect(flow), v)
+	})
+	if !started {
+		<-w.asking
+		v.Drop()
+	}
+}
+
+// settle gives the verdict.
+func (w *Way) settle(f netns.Flow, flow rules.Flow, d rules.Decision, v verdict) {
+	switch {
+	case d.Verdict != rules.Allow:
+	case flow.Protocol == rules.UDP && flow.Port == 53:
+		d = rules.Decision{Reason: rules.Unsupported, Rule: -1} // it has a path of its own
+	case w.budget.exhausted():
+		d = rules.Decision{Reason: rules.TooMuch, Rule: -1}
+	case !w.budget.fresh():
+		w.deniedDatagram(f, flow, rules.Decision{Reason: rules.TooMany, Rule: -1})
+		v.Drop()
+		return
+	default:
+		c := &connection{key: key{f.Src, f.Dst}, opinion: opinion{flow: flow}}
+		w.counters.allow(c.label(rules.Said{}))
+		v.Accept()
+		return
+	}
+	w.deniedDatagram(f, flow, d)
+	v.Refuse()
+}
+
+func (w *Way) deniedDatagram(f netns.Flow, flow rules.Flow, d rules.Decision) {
+	w.denied(&connection{key: key{f.Src, f.Dst}, opinion: opinion{flow: flow}}, rules.Said{}, d)
+}
+
+// datagramFlow is a flow that is neither TCP nor DNS, as the rules have it.
+func (w *Way) datagramFlow(f netns.Flow) rules.Flow {
+	a := f.Dst.Addr()
+	own := w.own(a) || w.opts.VEth != nil && w.opts.VEth.Own(a)
+	flow := rules.Flow{Protocol: "ip", Addr: a, Port: f.Dst.Port(), Own: own, Names: w.names.Names(a)}
+	switch f.Protocol {
+	case unix.IPPROTO_UDP:
+		flow.Protocol = rules.UDP
+	case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6:
+		flow.Protocol = rules.ICMP
+	}
+	return flow
+}

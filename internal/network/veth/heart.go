@@ -1,0 +1,237 @@
+package veth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/network/netns"
+)
+
+// firstQueue is the number that is tried first: few begin with it.
+const firstQueue = 0x6578
+
+// interval is how often the sign of life is given.
+const interval = time.Second
+
+// start prepares the host for the first link. mu is held.
+func (h *Host) start() (err error) {
+	if err := h.overlap(); err != nil {
+		return err
+	}
+	if h.v6, err = h.forward(); err != nil {
+		return err
+	}
+	if h.queue, err = netns.OpenQueue(firstQueue, markRefused, h.decide); err != nil {
+		return err
+	}
+	if err := h.load(transaction.newTable); err != nil {
+		h.queue.Close()
+		return err
+	}
+	for _, text := range Hindrances() {
+		h.opts.Log.Warn().Msg("veth: " + text)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h.stop = cancel
+	h.beats.Go(func() { h.run(ctx) })
+	return nil
+}
+
+// rest ends what start has begun when there is no link any more. mu is held.
+func (h *Host) rest() error {
+	if len(h.links) > 0 || h.stop == nil {
+		return nil
+	}
+	h.stop()
+	h.stop = nil
+	h.queue.Close()
+	return h.deleteTable()
+}
+
+// run gives the sign of life until the end.
+func (h *Host) run(ctx context.Context) {
+	lost, end := watch(h.table)
+	defer end()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case _, ok := <-lost:
+			if !ok {
+				lost = nil // it is noticed by the next tick then
+				continue
+			}
+		}
+		h.pulse(ctx)
+	}
+}
+
+// pulse is one beat. If the table has gone, it is made again.
+func (h *Host) pulse(ctx context.Context) {
+	h.mu.Lock()
+	if ctx.Err() != nil {
+		h.mu.Unlock()
+		return
+	}
+	err := h.beat()
+	if errors.Is(err, unix.ENOENT) {
+		h.opts.Log.Error().Msg("veth: somebody has deleted the table of nftables")
+		err = h.restore()
+	}
+	var counts []func()
+	if err == nil {
+		counts, err = h.counts()
+	}
+	h.mu.Unlock()
+	if err != nil {
+		h.opts.Log.Error().Err(err).Msg("veth")
+	}
+	for _, f := range counts {
+		f()
+	}
+}
+
+// restore makes the table again, with the links down until it is there. What began
+// meanwhile is asked about. mu is held.
+func (h *Host) restore() error {
+	var errs []error
+	for _, l := range h.links {
+		errs = append(errs, withLink(l.name, netlink.LinkSetDown))
+	}
+	errs = append(errs, h.load(transaction.newTable))
+	for _, l := range h.links {
+		errs = append(errs, l.Cut(func(netns.Flow) bool { return true }))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, l := range h.links {
+		// Being down took routes and neighbours away.
+		errs = append(errs, l.plug(h.v6))
+	}
+	return errors.Join(errs...)
+}
+
+func withLink(name string, f func(netlink.Link) error) error {
+	l, err := netlink.LinkByName(name)
+	if err == nil {
+		err = f(l)
+	}
+	if err != nil && !missing(err) {
+		return fmt.Errorf("change %s: %w", name, err)
+	}
+	return nil
+}
+
+// counts finds out what has passed since it was found out last, and returns what
+// tells so. mu is held.
+func (h *Host) counts() ([]func(), error) {
+	now, err := h.counted()
+	if err != nil {
+		return nil, err
+	}
+	var tell []func()
+	for _, l := range h.links {
+		in, out := now[l.chainName(mapIn)], now[l.chainName(mapOut)]
+		if f := l.opts.Count; f != nil && in >= l.in && out >= l.out && in+out > l.in+l.out {
+			newIn, newOut := in-l.in, out-l.out
+			tell = append(tell, func() { f(newIn, newOut) })
+		}
+		l.in, l.out = in, out
+	}
+	return tell, nil
+}
+
+// watch tells when a table of the name is deleted, as far as the kernel tells.
+func watch(table string) (lost <-chan struct{}, end func()) {
+	none := func() {}
+	c, err := nftables.New()
+	if err != nil {
+		return nil, none
+	}
+	m := nftables.NewMonitor(nftables.WithMonitorAction(nftables.MonitorActionDel), nftables.WithMonitorObject(nftables.MonitorObjectTables))
+	events, err := c.AddMonitor(m)
+	if err != nil {
+		return nil, none
+	}
+	told := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(told)
+		for e := range events {
+			if t, ok := e.Data.(*nftables.Table); !ok || t.Name != table {
+				continue
+			}
+			select {
+			case told <- struct{}{}:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return told, func() { close(done); _ = m.Close() }
+}
+
+// anybodys matches the links of all daemons.
+var anybodys = regexp.MustCompile(`^` + namePrefix + `[0-9a-f]{8}-[0-9a-f]{4}$`)
+
+// overlap is an error if the host's network has some of the pool's addresses.
+func (h *Host) overlap() error {
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		routes, err := netlink.RouteList(nil, family)
+		if err != nil {
+			return fmt.Errorf("list routes: %w", err)
+		}
+		for _, r := range routes {
+			p, ok := prefixOf(r)
+			if !ok || !p.Overlaps(h.pool.v4) && !p.Overlaps(h.pool.v6) {
+				continue
+			}
+			if l, err := netlink.LinkByIndex(r.LinkIndex); err == nil && anybodys.MatchString(l.Attrs().Name) {
+				continue
+			}
+			return fmt.Errorf("the host has a route to %v: set veth_v4 and veth_v6 to prefixes that nobody uses", p)
+		}
+	}
+	return nil
+}
+
+// prefixOf is where a route leads; the default ones do not count.
+func prefixOf(r netlink.Route) (netip.Prefix, bool) {
+	if r.Dst == nil {
+		return netip.Prefix{}, false
+	}
+	a, ok := netip.AddrFromSlice(r.Dst.IP)
+	bits, _ := r.Dst.Mask.Size()
+	p := netip.PrefixFrom(a, bits)
+	return p, ok && bits > 0
+}
+
+// Hindrances says which rules of others stand in the way of what links send.
+func Hindrances() (all []string) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil
+	}
+	chains, err := c.ListChains()
+	if err != nil {
+		return nil
+	}
+	for _, x := range chains {
+		if x.Hooknum != nil && *x.Hooknum == *nftables.ChainHookForward && x.Policy != nil && *x.Policy == nftables.ChainPolicyDrop {
+			all = append(all, fmt.Sprintf("the chain %s of the table %s drops what is forwarded, unless it has rules for the interfaces %s*", x.Name, x.Table.Name, namePrefix))
+		}
+	}
+	return all
+}
