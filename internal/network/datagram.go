@@ -38,7 +38,7 @@ func (w *Way) setLink(p rules.Policy) (err error) {
 		return errNoLink
 	}
 	w.link, err = w.opts.VEth.Add(veth.LinkOptions{
-		Name: w.opts.Name, Netns: w.opts.Netns, Limits: p.Limits, Decide: func(p *netns.Packet) { w.datagram(p.Flow, p) }, Count: w.passed,
+		Name: w.opts.Name, Netns: w.opts.Netns, Limits: p.Limits, Decide: func(p *veth.Packet) { w.datagram(p.Flow, p) }, Count: w.passed,
 	})
 	return err
 }

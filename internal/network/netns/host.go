@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"bytes"
 	"errors"
 	"os"
 
@@ -15,20 +16,19 @@ const queues = 64
 
 // OpenQueue opens a queue of the calling thread's namespace, of the first number that
 // nobody has. decide is called with every packet that is sent there, and must not
-// block. Accept leaves a packet's mark as it is, and Refuse gives it the mark.
-// Packets that are no whole IP packets are dropped. The kernel drops what comes
-// while there is no queue.
-func OpenQueue(first uint16, refused uint32, decide func(*Packet)) (*Queue, error) {
+// block. Packets that are no whole IP packets are dropped. The kernel drops what
+// comes while there is no queue.
+func OpenQueue(first uint16, decide func(*Packet)) (*Queue, error) {
 	ask := func(q *queue, p queued) {
 		flow, _, ok := parse(p.family, p.payload)
 		if !ok {
 			q.verdict(p.id, verdictDrop, 0)
 			return
 		}
-		decide(&Packet{Flow: flow, queue: q, id: p.id})
+		decide(&Packet{Flow: flow, Start: bytes.Clone(p.payload), queue: q, id: p.id})
 	}
 	for i := uint16(0); ; i++ {
-		q := &queue{number: first + i, refused: refused, ask: ask, tell: func(queued) {}}
+		q := &queue{number: first + i, refusal: verdictDrop, ask: ask, tell: func(queued) {}}
 		err := q.open(false, 0)
 		taken := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EBUSY)
 		switch {

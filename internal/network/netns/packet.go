@@ -18,6 +18,8 @@ type Flow struct {
 // verdict counts; later ones do nothing. A verdict never blocks.
 type Packet struct {
 	Flow
+	// Start are the first bytes of it, of what a Queue is asked about.
+	Start []byte
 
 	queue *queue
 	id    uint32
@@ -27,8 +29,9 @@ type Packet struct {
 // Accept lets the connection be made, to one of Namespace.TCP.
 func (p *Packet) Accept() { p.give(verdictAccept, p.queue.accepted) }
 
-// Refuse has the kernel refuse it (ECONNREFUSED).
-func (p *Packet) Refuse() { p.give(verdictAccept, p.queue.refused) }
+// Refuse has the kernel refuse it (ECONNREFUSED). It is Drop for what a Queue is
+// asked about.
+func (p *Packet) Refuse() { p.give(p.queue.refusal, p.queue.refused) }
 
 // Drop leaves it unanswered: the program's kernel sends it again after a second.
 func (p *Packet) Drop() { p.give(verdictDrop, 0) }

@@ -22,6 +22,7 @@ const (
 type queue struct {
 	number            uint16
 	accepted, refused uint32 // marks of packets; 0 leaves it as it is
+	refusal           uint32 // the verdict
 	ask               func(*queue, queued)
 	tell              func(queued)
 
@@ -32,7 +33,7 @@ type queue struct {
 
 // openQueue opens a namespace's, in the thread's namespace.
 func openQueue(o Options, log bool) (*queue, error) {
-	q := &queue{number: queueNumber, accepted: markAccepted, refused: markRefused, ask: o.ask, tell: o.tell}
+	q := &queue{number: queueNumber, accepted: markAccepted, refused: markRefused, refusal: verdictAccept, ask: o.ask, tell: o.tell}
 	if err := q.open(log, time.Second); err != nil {
 		return nil, err
 	}

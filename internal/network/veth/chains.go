@@ -18,7 +18,6 @@ const priority = -10
 
 // addBase adds the chains that all links have in common.
 func (t transaction) addBase() {
-	t.addReject()
 	t.addAsk()
 	t.addPass()
 	for _, hook := range []struct {
@@ -30,7 +29,7 @@ func (t transaction) addBase() {
 		then := t.base("pass-"+hook.name, hook.num, priority)
 		if hook.num == nftables.ChainHookInput {
 			// The host itself has nothing for them.
-			then(t.from(), jump("reject"))
+			then(t.from(), drop())
 			continue
 		}
 		then(t.from(), jump("pass"))
@@ -43,8 +42,7 @@ func (t transaction) addBase() {
 	}
 }
 
-// addAsk has new flows asked about. Those that are refused get the mark, since they
-// cannot be rejected here.
+// addAsk has new flows asked about. What is accepted goes on to the next base chain.
 func (t transaction) addAsk() {
 	asked := t.chain("asked")
 	asked(protocol(unix.IPPROTO_TCP), drop())
@@ -64,8 +62,7 @@ func (t transaction) addAsk() {
 // addPass has what was allowed pass: out, but not to other links, and in.
 func (t transaction) addPass() {
 	pass := t.chain("pass")
-	pass(marked(markRefused), jump("reject"))
-	pass(t.to(equal), jump("reject"))
+	pass(t.to(equal), drop())
 	pass(t.byName(expr.MetaKeyIIFNAME, mapOut))
 	pass(drop())
 
@@ -75,14 +72,6 @@ func (t transaction) addPass() {
 	in(states(stateRelated), protocol(unix.IPPROTO_ICMP), t.byName(expr.MetaKeyOIFNAME, mapIn))
 	in(states(stateRelated), protocol(unix.IPPROTO_ICMPV6), t.byName(expr.MetaKeyOIFNAME, mapIn))
 	in(drop())
-}
-
-// addReject answers with an error: to UDP as if nobody listened.
-func (t transaction) addReject() {
-	reject := t.chain("reject")
-	reject(protocol(unix.IPPROTO_UDP), unreachable(unix.NFT_REJECT_ICMPX_PORT_UNREACH))
-	reject(unreachable(unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED))
-	reject(drop())
 }
 
 // chain adds one that others lead to, and returns what adds rules to it.

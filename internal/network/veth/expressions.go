@@ -81,10 +81,6 @@ func icmp(typ byte, op expr.CmpOp) []expr.Any {
 	return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Len: 1}, compare(op, typ)}
 }
 
-func marked(m uint32) []expr.Any {
-	return []expr.Any{meta(expr.MetaKeyMARK), compare(equal, native32(m)...)}
-}
-
 func tracked(key expr.CtKey, bits uint32, op expr.CmpOp) []expr.Any {
 	return []expr.Any{
 		&expr.Ct{Register: 1, Key: key},
@@ -103,10 +99,6 @@ func confirmed(op expr.CmpOp) []expr.Any { return tracked(expr.CtKeySTATUS, stat
 // over matches what is more than that a second.
 func over(typ expr.LimitType, rate uint64, burst uint32) []expr.Any {
 	return []expr.Any{&expr.Limit{Type: typ, Rate: rate, Unit: expr.LimitTimeSecond, Burst: burst, Over: true}}
-}
-
-func unreachable(code uint8) []expr.Any {
-	return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: code}}
 }
 
 // toQueue asks. The target of iptables is of revision 0, which has no bypass, as the
@@ -140,7 +132,9 @@ func (h *Host) families() []family {
 }
 
 // is matches the family.
-func (f family) is() []expr.Any { return []expr.Any{meta(expr.MetaKeyNFPROTO), compare(equal, f.proto)} }
+func (f family) is() []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyNFPROTO), compare(equal, f.proto)}
+}
 
 func (f family) load(length int) expr.Any {
 	return &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: f.at, Len: uint32(length)}
@@ -162,4 +156,3 @@ func (f family) within() []expr.Any {
 		compare(equal, a...),
 	}
 }
-

@@ -29,7 +29,7 @@ func (h *Host) start() (err error) {
 	if h.v6, err = h.forward(); err != nil {
 		return err
 	}
-	if h.queue, err = netns.OpenQueue(firstQueue, markRefused, h.decide); err != nil {
+	if h.queue, err = netns.OpenQueue(firstQueue, h.decide); err != nil {
 		return err
 	}
 	if err := h.load(transaction.newTable); err != nil {
@@ -175,8 +175,7 @@ func watch(table string) (lost <-chan struct{}, end func()) {
 			}
 			select {
 			case told <- struct{}{}:
-			case <-done:
-				return
+			case <-done: // what comes then is thrown away
 			}
 		}
 	}()

@@ -64,7 +64,7 @@ func (l *Link) setChains(t transaction) error {
 			n = uint32(min(most, math.MaxUint32))
 		}
 		const inverted = 1 // matches what is over the count
-		out(states(stateNew), confirmed(equal), []expr.Any{&expr.Connlimit{Count: n, Flags: inverted}}, jump("reject"))
+		out(states(stateNew), confirmed(equal), []expr.Any{&expr.Connlimit{Count: n, Flags: inverted}}, drop())
 	}
 	l.pass(out, mapOut)
 	l.pass(chain(mapIn), mapIn)

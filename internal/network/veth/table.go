@@ -10,13 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// life is how long flows go on without a sign of life of this process.
-	life = 5 * time.Second
-	// markRefused is the mark of packets between the question about them and their
-	// end some rules later. No other packet gets one.
-	markRefused = 0x65786563
-)
+// life is how long flows go on without a sign of life of this process.
+const life = 5 * time.Second
 
 // variant is what of the kernel a table uses.
 type variant struct {

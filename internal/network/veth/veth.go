@@ -20,6 +20,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/exec-server/exec-server/internal/network/netns"
 	"github.com/exec-server/exec-server/internal/network/rules"
@@ -48,6 +49,8 @@ type Host struct {
 	prefix string // of the names of interfaces
 	table  string
 	pool   pool
+	// Of IPv6 there may be none.
+	errors4, errors6 *os.File
 	// sources has the links by their guests' addresses. The map is never changed.
 	sources atomic.Pointer[map[netip.Addr]*Link]
 
@@ -69,7 +72,7 @@ type LinkOptions struct {
 	Limits rules.Limits
 	// Decide is called with the first packet of each flow, and must not block. The
 	// source is known to be the link's.
-	Decide func(*netns.Packet)
+	Decide func(*Packet)
 	// Count is told each second how many bytes have passed. May be nil.
 	Count func(in, out uint64)
 }
@@ -90,6 +93,10 @@ func Open(o Options) (*Host, error) {
 	id := hex.EncodeToString(sum[:4])
 	h := &Host{opts: o, prefix: namePrefix + id + "-", table: "exec-server-" + id, pool: p, links: map[int]*Link{}}
 	h.sources.Store(&map[netip.Addr]*Link{})
+	if h.errors4, err = openErrors(unix.AF_INET); err != nil {
+		return nil, err
+	}
+	h.errors6, _ = openErrors(unix.AF_INET6)
 	if h.former, err = h.sweep(); err != nil {
 		return nil, fmt.Errorf("remove what is left of links: %w", err)
 	}
@@ -140,6 +147,10 @@ func (h *Host) Close() error {
 	errs = append(errs, h.rest())
 	h.mu.Unlock()
 	h.beats.Wait()
+	errs = append(errs, h.errors4.Close())
+	if h.errors6 != nil {
+		errs = append(errs, h.errors6.Close())
+	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("veth: remove the links: %w", err)
 	}
@@ -192,5 +203,5 @@ func (h *Host) decide(p *netns.Packet) {
 		p.Drop()
 		return
 	}
-	l.opts.Decide(p)
+	l.opts.Decide(&Packet{p, l})
 }
