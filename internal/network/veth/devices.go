@@ -1,11 +1,13 @@
 package veth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -85,12 +87,46 @@ func (l *Link) plug(v6 bool) error {
 	if err := l.setUp(l.name, l.mac(1), hostSettings, ends, false); err != nil {
 		return err
 	}
-	return netns.Within(l.opts.Netns, func() error {
+	err = netns.Within(l.opts.Netns, func() error {
 		for i := range ends {
 			ends[i].local, ends[i].remote = ends[i].remote, ends[i].local
 		}
 		return l.setUp(netns.Link, l.mac(0), guestSettings, ends, true)
 	})
+	if err != nil {
+		return err
+	}
+	return awaitUp(l.name)
+}
+
+// awaitUp waits until the kernel sends by a link that has just got its other end. It
+// does so a little later, and loses what comes before.
+func awaitUp(name string) error {
+	return await(name+" is up", func() (bool, error) {
+		l, err := netlink.LinkByName(name)
+		return err == nil && l.Attrs().OperState == netlink.OperUp, err
+	})
+}
+
+// awaitLocal waits until an address is one of the thread's namespace, which for IPv6
+// takes the kernel a little, too.
+func awaitLocal(a netip.Addr) error {
+	return await(a.String()+" is local", func() (bool, error) {
+		routes, err := netlink.RouteGet(a.AsSlice())
+		return err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL, err
+	})
+}
+
+func await(what string, done func() (bool, error)) error {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		ok, err := done()
+		if ok {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("wait until %s: %w", what, errors.Join(err, context.DeadlineExceeded))
+		}
+	}
 }
 
 // mac is the address of an end. Both are known to both, so that nothing has to be
@@ -170,7 +206,10 @@ func (e end) setUp(link netlink.Link, remote net.HardwareAddr, guest bool) error
 	if err := netlink.RouteReplace(&far); err != nil {
 		return fmt.Errorf("add the route: %w", err)
 	}
-	return addRules(e.family)
+	if err := addRules(e.family); err != nil {
+		return err
+	}
+	return awaitLocal(e.local)
 }
 
 // addRules has all but TCP and DNS use the link. They stay in the namespace when the

@@ -89,8 +89,7 @@ func Open(o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(o.Instance))
-	id := hex.EncodeToString(sum[:4])
+	id := instanceID(o.Instance)
 	h := &Host{opts: o, prefix: namePrefix + id + "-", table: "exec-server-" + id, pool: p, links: map[int]*Link{}}
 	h.sources.Store(&map[netip.Addr]*Link{})
 	if h.errors4, err = openErrors(unix.AF_INET); err != nil {
@@ -101,6 +100,11 @@ func Open(o Options) (*Host, error) {
 		return nil, fmt.Errorf("remove what is left of links: %w", err)
 	}
 	return h, nil
+}
+
+func instanceID(instance string) string {
+	sum := sha256.Sum256([]byte(instance))
+	return hex.EncodeToString(sum[:4])
 }
 
 // Add makes a link. What the namespace has of one before is replaced.
