@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/nftables"
 	"github.com/rs/zerolog"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -170,18 +169,12 @@ func (h *Host) nothingLeft(t *testing.T) {
 			t.Errorf("%s is left", l.Attrs().Name)
 		}
 	}
-	tables, err := (&nftables.Conn{}).ListTables()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range tables {
-		if x.Name == h.table {
-			t.Errorf("the table %s is left", x.Name)
-		}
+	if h.exists(t) {
+		t.Errorf("the table %s is left", h.table)
 	}
 }
 
-// add makes a link for which f decides.
+// mustAdd makes a link for which f decides.
 func (h *Host) mustAdd(g guest, name string, f func(*Packet)) *Link {
 	g.t.Helper()
 	l, err := h.Add(LinkOptions{Name: name, Netns: g.ns, Decide: f})
