@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/google/nftables"
+	netfilter "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -58,7 +60,7 @@ func (h *Host) rest() error {
 
 // run gives the sign of life until the end.
 func (h *Host) run(ctx context.Context) {
-	lost, end := watch(h.table)
+	deleted, end := watch()
 	defer end()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -67,11 +69,7 @@ func (h *Host) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case _, ok := <-lost:
-			if !ok {
-				lost = nil // it is noticed by the next tick then
-				continue
-			}
+		case <-deleted: // or else it is noticed by the next tick
 		}
 		h.pulse(ctx)
 	}
@@ -153,33 +151,38 @@ func (h *Host) counts() ([]func(), error) {
 	return tell, nil
 }
 
-// watch tells when a table of the name is deleted, as far as the kernel tells.
-func watch(table string) (lost <-chan struct{}, end func()) {
-	none := func() {}
-	c, err := nftables.New()
+// watch tells when somebody has deleted a table, as far as the kernel tells.
+func watch() (deleted <-chan struct{}, end func()) {
+	c, err := netfilter.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
-		return nil, none
+		return nil, func() {}
 	}
-	m := nftables.NewMonitor(nftables.WithMonitorAction(nftables.MonitorActionDel), nftables.WithMonitorObject(nftables.MonitorObjectTables))
-	events, err := c.AddMonitor(m)
-	if err != nil {
-		return nil, none
+	if err := c.JoinGroup(unix.NFNLGRP_NFTABLES); err != nil {
+		return nil, func() { _ = c.Close() }
 	}
-	told := make(chan struct{})
-	done := make(chan struct{})
+	told := make(chan struct{}, 1)
 	go func() {
-		defer close(told)
-		for e := range events {
-			if t, ok := e.Data.(*nftables.Table); !ok || t.Name != table {
+		for {
+			messages, err := c.Receive()
+			var missed *netfilter.OpError
+			switch {
+			case errors.As(err, &missed) && errors.Is(missed.Err, unix.ENOBUFS):
+			case err != nil:
+				return // it is closed
+			case !slices.ContainsFunc(messages, deletesTable):
 				continue
 			}
 			select {
 			case told <- struct{}{}:
-			case <-done: // what comes then is thrown away
+			default: // it is going to be looked at
 			}
 		}
 	}()
-	return told, func() { close(done); _ = m.Close() }
+	return told, func() { _ = c.Close() }
+}
+
+func deletesTable(m netfilter.Message) bool {
+	return m.Header.Type == unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE
 }
 
 // anybodys matches the links of all daemons.
