@@ -22,33 +22,38 @@ const (
 var errNoLink = errors.New("veth: this server makes no links")
 
 // setLink makes or removes the link, as the policy has it. setting is held.
-func (w *Way) setLink(p rules.Policy) (err error) {
+func (w *Way) setLink(p rules.Policy) error {
+	l := w.link.Load()
 	switch {
-	case !p.VEth && w.link == nil:
+	case !p.VEth && l == nil:
 		return nil
 	case !p.VEth:
-		err = w.link.Close()
+		err := l.Close()
 		if err == nil {
-			w.link = nil
+			w.link.Store(nil)
 		}
 		return err
-	case w.link != nil:
-		return w.link.SetLimits(p.Limits)
+	case l != nil:
+		return l.SetLimits(p.Limits)
 	case w.opts.VEth == nil:
 		return errNoLink
 	}
-	w.link, err = w.opts.VEth.Add(veth.LinkOptions{
+	l, err := w.opts.VEth.Add(veth.LinkOptions{
 		Name: w.opts.Name, Netns: w.opts.Netns, Limits: p.Limits, Decide: func(p *veth.Packet) { w.datagram(p.Flow, p) }, Count: w.passed,
 	})
+	if err == nil {
+		w.link.Store(l)
+	}
 	return err
 }
 
-// cut ends the flows over the link that a table denies. setting is held.
-func (w *Way) cut(t *rules.Table) error {
-	if w.link == nil {
+// cut ends the flows over the link that denied says.
+func (w *Way) cut(denied func(netns.Flow) bool) error {
+	l := w.link.Load()
+	if l == nil {
 		return nil
 	}
-	return w.link.Cut(func(f netns.Flow) bool { return t.Connect(w.datagramFlow(f)).Verdict == rules.Deny })
+	return l.Cut(denied)
 }
 
 // passed is told how much has passed over the link. When the volume is used up, what
@@ -61,16 +66,9 @@ func (w *Way) passed(incoming, outgoing uint64) {
 	if !w.budget.exhausted() {
 		return
 	}
-	w.spawn(func() { // not here: the link's host waits
-		w.setting.Lock()
-		defer w.setting.Unlock()
-		if w.link == nil {
-			return
-		}
-		if err := w.link.Cut(func(netns.Flow) bool { return true }); err != nil {
-			w.opts.Log.Error().Err(err).Msg("network: volume")
-		}
-	})
+	if err := w.cut(func(netns.Flow) bool { return true }); err != nil {
+		w.opts.Log.Error().Err(err).Msg("network: volume")
+	}
 }
 
 // datagram decides about the first packet of what goes over the link. It does not
@@ -131,8 +129,7 @@ func (w *Way) deniedDatagram(f netns.Flow, flow rules.Flow, d rules.Decision) {
 // datagramFlow is a flow that is neither TCP nor DNS, as the rules have it.
 func (w *Way) datagramFlow(f netns.Flow) rules.Flow {
 	a := f.Dst.Addr()
-	own := w.own(a) || w.opts.VEth != nil && w.opts.VEth.Own(a)
-	flow := rules.Flow{Protocol: "ip", Addr: a, Port: f.Dst.Port(), Own: own, Names: w.names.Names(a)}
+	flow := rules.Flow{Protocol: "ip", Addr: a, Port: f.Dst.Port(), Own: w.own(a), Names: w.names.Names(a)}
 	switch f.Protocol {
 	case unix.IPPROTO_UDP:
 		flow.Protocol = rules.UDP

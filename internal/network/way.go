@@ -65,9 +65,9 @@ type Way struct {
 	setUp    func() (closer, error)
 	roots    *x509.CertPool // of the certificates of hosts; nil are the system's
 
-	setting sync.Mutex // held while the policy changes; guards ns and link
-	ns      closer     // nil while nothing is set up
-	link    *veth.Link // nil unless the policy has one
+	setting sync.Mutex                // held while the policy changes; guards ns
+	ns      closer                    // nil while nothing is set up
+	link    atomic.Pointer[veth.Link] // nil unless the policy has one; setting is held while that changes
 
 	asking chan struct{} // has room for the datagrams that wait for names
 
@@ -96,8 +96,11 @@ func Open(o Options) (*Way, error) {
 	}
 	o.Netns = os.NewFile(uintptr(fd), "netns")
 	w := newWay(o)
+	if o.VEth != nil {
+		w.own = func(a netip.Addr) bool { return own(a) || o.VEth.Own(a) }
+	}
 	n := names.New(names.Options{
-		Table: w.table.Load, Upstream: o.Upstream, Own: own, Report: w.lookup,
+		Table: w.table.Load, Upstream: o.Upstream, Own: w.own, Report: w.lookup,
 	})
 	w.names = n
 	w.setUp = func() (closer, error) { return w.enter(n) }
@@ -178,7 +181,7 @@ func (w *Way) Set(p rules.Policy, closeOpen bool) error {
 	w.budget.set(p.Limits)
 	if closeOpen {
 		w.closeDenied(t)
-		return w.cut(t)
+		return w.cut(func(f netns.Flow) bool { return t.Connect(w.datagramFlow(f)).Verdict == rules.Deny })
 	}
 	return nil
 }
@@ -199,8 +202,8 @@ func (w *Way) Close() error {
 	if w.ns != nil {
 		err = w.ns.Close()
 	}
-	if w.link != nil {
-		err = errors.Join(err, w.link.Close())
+	if l := w.link.Load(); l != nil {
+		err = errors.Join(err, l.Close())
 	}
 	w.book.close()
 	for _, c := range w.all() {

@@ -35,6 +35,11 @@ func (t transaction) addBase() {
 		then(t.from(), jump("pass"))
 		then(t.to(equal), jump("in"))
 	}
+	// Errors are all that the host has to say, and nobody gets to a guest by it.
+	host := t.base("host", nftables.ChainHookOutput, priority)
+	host(t.to(equal), protocol(unix.IPPROTO_ICMP), accept())
+	host(t.to(equal), protocol(unix.IPPROTO_ICMPV6), accept())
+	host(t.to(equal), drop())
 	nat := t.AddChain(&nftables.Chain{Name: "masquerade", Table: t.table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
 	for _, f := range t.h.families() {

@@ -47,6 +47,9 @@ func (h *Host) sweep() (map[string]int, error) {
 			return nil, err
 		}
 	}
+	if !h.exists() {
+		return former, nil
+	}
 	return former, h.deleteTable()
 }
 

@@ -169,7 +169,7 @@ func (h *Host) nothingLeft(t *testing.T) {
 			t.Errorf("%s is left", l.Attrs().Name)
 		}
 	}
-	if h.exists(t) {
+	if h.exists() {
 		t.Errorf("the table %s is left", h.table)
 	}
 }

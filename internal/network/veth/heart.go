@@ -31,6 +31,12 @@ func (h *Host) start() (err error) {
 	if h.v6, err = h.forward(); err != nil {
 		return err
 	}
+	if h.errors4 == nil {
+		if h.errors4, err = openErrors(unix.AF_INET); err != nil {
+			return err
+		}
+		h.errors6, _ = openErrors(unix.AF_INET6)
+	}
 	if h.queue, err = netns.OpenQueue(firstQueue, h.decide); err != nil {
 		return err
 	}

@@ -54,15 +54,14 @@ func (h *Host) forward() (v6 bool, err error) {
 	if err := h.turnOn("ipv4/ip_forward"); err != nil {
 		return false, err
 	}
+	off, err := read("ipv6/conf/default/disable_ipv6")
+	if errors.Is(err, fs.ErrNotExist) || err == nil && off != "0" {
+		return false, nil
+	}
 	const name = "ipv6/conf/all/forwarding"
 	on, err := read(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	case on != "0":
-		return true, nil
+	if err != nil || on != "0" {
+		return err == nil, err
 	}
 	// A host that forwards no longer believes routers: it would lose its own way out.
 	link, err := advertised()

@@ -3,6 +3,7 @@ package veth
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/nftables"
@@ -87,6 +88,16 @@ func (h *Host) deleteTable() error {
 		t.DelTable(t.table)
 		return nil
 	})
+}
+
+// exists tells whether the table is there. Where tables cannot be listed there is none.
+func (h *Host) exists() bool {
+	c, err := nftables.New()
+	if err != nil {
+		return false
+	}
+	tables, err := c.ListTablesOfFamily(nftables.TableFamilyINet)
+	return err == nil && slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == h.table })
 }
 
 // sign is the sign of life.

@@ -20,7 +20,6 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/exec-server/exec-server/internal/network/netns"
 	"github.com/exec-server/exec-server/internal/network/rules"
@@ -49,7 +48,7 @@ type Host struct {
 	prefix string // of the names of interfaces
 	table  string
 	pool   pool
-	// Of IPv6 there may be none.
+	// From the first link on. Of IPv6 there may be none.
 	errors4, errors6 *os.File
 	// sources has the links by their guests' addresses. The map is never changed.
 	sources atomic.Pointer[map[netip.Addr]*Link]
@@ -67,7 +66,8 @@ type Host struct {
 // LinkOptions say whose link it is.
 type LinkOptions struct {
 	Name string // the environment's
-	// Netns is its network namespace; the file stays the caller's.
+	// Netns is its network namespace; the file stays the caller's, and open until
+	// the link is closed.
 	Netns  *os.File
 	Limits rules.Limits
 	// Decide is called with the first packet of each flow, and must not block. The
@@ -92,10 +92,6 @@ func Open(o Options) (*Host, error) {
 	id := instanceID(o.Instance)
 	h := &Host{opts: o, prefix: namePrefix + id + "-", table: "exec-server-" + id, pool: p, links: map[int]*Link{}}
 	h.sources.Store(&map[netip.Addr]*Link{})
-	if h.errors4, err = openErrors(unix.AF_INET); err != nil {
-		return nil, err
-	}
-	h.errors6, _ = openErrors(unix.AF_INET6)
 	if h.former, err = h.sweep(); err != nil {
 		return nil, fmt.Errorf("remove what is left of links: %w", err)
 	}
@@ -151,9 +147,10 @@ func (h *Host) Close() error {
 	errs = append(errs, h.rest())
 	h.mu.Unlock()
 	h.beats.Wait()
-	errs = append(errs, h.errors4.Close())
-	if h.errors6 != nil {
-		errs = append(errs, h.errors6.Close())
+	for _, f := range []*os.File{h.errors4, h.errors6} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("veth: remove the links: %w", err)
