@@ -1,13 +1,10 @@
 package veth
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -18,56 +15,6 @@ import (
 // namePrefix is that of all interfaces of this package. After it come 8 digits for
 // the instance, "-", and 4 for the link: the 15 characters that there are.
 const namePrefix = "xs"
-
-// Where the namespace's routes are: what is neither TCP nor DNS looks into a table
-// of its own, and then where all else does.
-const (
-	routeTable = 63080
-	rulesFrom  = 1000
-)
-
-// sweep deletes the links and the table of the instance, and returns the indices of
-// the links by their environments.
-func (h *Host) sweep() (map[string]int, error) {
-	links, err := netlink.LinkList()
-	if err != nil {
-		return nil, fmt.Errorf("list interfaces: %w", err)
-	}
-	former := map[string]int{}
-	for _, l := range links {
-		digits, ok := strings.CutPrefix(l.Attrs().Name, h.prefix)
-		if !ok || l.Type() != "veth" {
-			continue
-		}
-		var i int
-		if _, err := fmt.Sscanf(digits, "%04x", &i); err == nil && i >= 1 && i <= h.pool.size() {
-			former[l.Attrs().Alias] = i
-		}
-		if err := deleteLink(l.Attrs().Name); err != nil {
-			return nil, err
-		}
-	}
-	if !h.exists() {
-		return former, nil
-	}
-	return former, h.deleteTable()
-}
-
-func deleteLink(name string) error {
-	l, err := netlink.LinkByName(name)
-	if err == nil {
-		err = netlink.LinkDel(l)
-	}
-	if err != nil && !missing(err) {
-		return fmt.Errorf("delete %s: %w", name, err)
-	}
-	return nil
-}
-
-func missing(err error) bool {
-	var none netlink.LinkNotFoundError
-	return errors.As(err, &none) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT)
-}
 
 // plug makes both ends. The guest's is the last to be up.
 func (l *Link) plug(v6 bool) error {
@@ -100,36 +47,6 @@ func (l *Link) plug(v6 bool) error {
 		return err
 	}
 	return awaitUp(l.name)
-}
-
-// awaitUp waits until the kernel sends by a link that has just got its other end. It
-// does so a little later, and loses what comes before.
-func awaitUp(name string) error {
-	return await(name+" is up", func() (bool, error) {
-		l, err := netlink.LinkByName(name)
-		return err == nil && l.Attrs().OperState == netlink.OperUp, err
-	})
-}
-
-// awaitLocal waits until an address is one of the thread's namespace, which for IPv6
-// takes the kernel a little, too.
-func awaitLocal(a netip.Addr) error {
-	return await(a.String()+" is local", func() (bool, error) {
-		routes, err := netlink.RouteGet(a.AsSlice())
-		return err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL, err
-	})
-}
-
-func await(what string, done func() (bool, error)) error {
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		ok, err := done()
-		if ok {
-			return nil
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("wait until %s: %w", what, errors.Join(err, context.DeadlineExceeded))
-		}
-	}
 }
 
 // mac is the address of an end. Both are known to both, so that nothing has to be
@@ -213,32 +130,4 @@ func (e end) setUp(link netlink.Link, remote net.HardwareAddr, guest bool) error
 		return err
 	}
 	return awaitLocal(e.local)
-}
-
-// addRules has all but TCP and DNS use the link. They stay in the namespace when the
-// link goes; the table is empty then, and changes nothing.
-func addRules(family int) error {
-	for i, s := range []netlink.Rule{
-		{Table: unix.RT_TABLE_MAIN, IPProto: unix.IPPROTO_TCP},
-		{Table: unix.RT_TABLE_MAIN, IPProto: unix.IPPROTO_UDP, Dport: netlink.NewRulePortRange(53, 53)},
-		{Table: routeTable},
-	} {
-		r := netlink.NewRule()
-		r.Family, r.Priority, r.Table, r.IPProto, r.Dport = family, rulesFrom+i, s.Table, s.IPProto, s.Dport
-		if err := netlink.RuleAdd(r); err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("add a rule of routing: %w", err)
-		}
-	}
-	return nil
-}
-
-func host(a netip.Addr) *net.IPNet {
-	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
-}
-
-func all(family int) *net.IPNet {
-	if family == netlink.FAMILY_V4 {
-		return &net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}
-	}
-	return &net.IPNet{IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}
 }

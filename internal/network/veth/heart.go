@@ -4,13 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"regexp"
-	"slices"
 	"time"
 
-	"github.com/google/nftables"
-	netfilter "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -155,91 +150,4 @@ func (h *Host) counts() ([]func(), error) {
 		l.in, l.out = in, out
 	}
 	return tell, nil
-}
-
-// watch tells when somebody has deleted a table, as far as the kernel tells.
-func watch() (deleted <-chan struct{}, end func()) {
-	c, err := netfilter.Dial(unix.NETLINK_NETFILTER, nil)
-	if err != nil {
-		return nil, func() {}
-	}
-	if err := c.JoinGroup(unix.NFNLGRP_NFTABLES); err != nil {
-		return nil, func() { _ = c.Close() }
-	}
-	told := make(chan struct{}, 1)
-	go func() {
-		for {
-			messages, err := c.Receive()
-			var missed *netfilter.OpError
-			switch {
-			case errors.As(err, &missed) && errors.Is(missed.Err, unix.ENOBUFS):
-			case err != nil:
-				return // it is closed
-			case !slices.ContainsFunc(messages, deletesTable):
-				continue
-			}
-			select {
-			case told <- struct{}{}:
-			default: // it is going to be looked at
-			}
-		}
-	}()
-	return told, func() { _ = c.Close() }
-}
-
-func deletesTable(m netfilter.Message) bool {
-	return m.Header.Type == unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE
-}
-
-// anybodys matches the links of all daemons.
-var anybodys = regexp.MustCompile(`^` + namePrefix + `[0-9a-f]{8}-[0-9a-f]{4}$`)
-
-// overlap is an error if the host's network has some of the pool's addresses.
-func (h *Host) overlap() error {
-	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := netlink.RouteList(nil, family)
-		if err != nil {
-			return fmt.Errorf("list routes: %w", err)
-		}
-		for _, r := range routes {
-			p, ok := prefixOf(r)
-			if !ok || !p.Overlaps(h.pool.v4) && !p.Overlaps(h.pool.v6) {
-				continue
-			}
-			if l, err := netlink.LinkByIndex(r.LinkIndex); err == nil && anybodys.MatchString(l.Attrs().Name) {
-				continue
-			}
-			return fmt.Errorf("the host has a route to %v: set veth_v4 and veth_v6 to prefixes that nobody uses", p)
-		}
-	}
-	return nil
-}
-
-// prefixOf is where a route leads; the default ones do not count.
-func prefixOf(r netlink.Route) (netip.Prefix, bool) {
-	if r.Dst == nil {
-		return netip.Prefix{}, false
-	}
-	a, ok := netip.AddrFromSlice(r.Dst.IP)
-	bits, _ := r.Dst.Mask.Size()
-	p := netip.PrefixFrom(a, bits)
-	return p, ok && bits > 0
-}
-
-// Hindrances says which rules of others stand in the way of what links send.
-func Hindrances() (all []string) {
-	c, err := nftables.New()
-	if err != nil {
-		return nil
-	}
-	chains, err := c.ListChains()
-	if err != nil {
-		return nil
-	}
-	for _, x := range chains {
-		if x.Hooknum != nil && *x.Hooknum == *nftables.ChainHookForward && x.Policy != nil && *x.Policy == nftables.ChainPolicyDrop {
-			all = append(all, fmt.Sprintf("the chain %s of the table %s drops what is forwarded, unless it has rules for the interfaces %s*", x.Name, x.Table.Name, namePrefix))
-		}
-	}
-	return all
 }

@@ -21,12 +21,6 @@ func newPool(v4, v6 netip.Prefix) (pool, error) {
 	return pool{v4.Masked(), v6.Masked()}, nil
 }
 
-// Check says what is wrong with prefixes for Options.
-func Check(v4, v6 netip.Prefix) error {
-	_, err := newPool(v4, v6)
-	return err
-}
-
 // size is how many pairs there are, without the first and the last, whose addresses
 // look like a network's and a broadcast. Their index fits four hexadecimal digits,
 // and two addresses each into 16 bits.

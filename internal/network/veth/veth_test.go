@@ -130,6 +130,16 @@ func TestHostilePackets(t *testing.T) {
 		t.Errorf("of two packets there came %v", seen.Packets())
 	}
 	// Nothing comes in that nobody asked for.
+	for _, to := range []netip.Addr{l2.guest4, l2.guest6} {
+		c, err := net.Dial("udp", netip.AddrPortFrom(to, 5000).String())
+		if err == nil {
+			_, err = c.Write([]byte("x"))
+			_ = c.Close()
+		}
+		if !errors.Is(err, unix.EPERM) {
+			t.Errorf("from the host: %v", err)
+		}
+	}
 	if err := n.World.Do(func() error {
 		link, err := netlink.LinkByName("world")
 		if err != nil {
@@ -301,6 +311,42 @@ func TestLimits(t *testing.T) {
 	}
 	if k := len(seen.To(testnet.Web)); k == 0 || k > 100 {
 		t.Errorf("of 200 packets %d have left", k)
+	}
+}
+
+// What others have for packets that are forwarded holds for links, too.
+func TestHindrances(t *testing.T) {
+	n := testnet.Here(t)
+	if all := Hindrances(); len(all) != 0 {
+		t.Errorf("%q", all)
+	}
+	policy := nftables.ChainPolicyDrop
+	c := &nftables.Conn{}
+	others := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "filter"})
+	c.AddChain(&nftables.Chain{Name: "FORWARD", Table: others, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter, Policy: &policy})
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.DelTable(others)
+		if err := c.Flush(); err != nil {
+			t.Error(err)
+		}
+	})
+	if all := Hindrances(); len(all) != 1 || !strings.Contains(all[0], "FORWARD") {
+		t.Errorf("%q", all)
+	}
+	g := newGuest(t)
+	h := openHost(t, Options{})
+	h.mustAdd(g, "one", accepting)
+	seen := n.Capture(t)
+	_, _ = g.dial(testnet.Other, 5000).Write([]byte("x"))
+	if err := echo(g.dial(testnet.Other6, 5000)); err != nil { // which is another table's
+		t.Fatal(err)
+	}
+	if p := seen.To(testnet.Other); len(p) != 0 {
+		t.Errorf("it has left: %v", p)
 	}
 }
 
