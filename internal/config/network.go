@@ -10,6 +10,9 @@ import (
 // Network is what all environments' ways out have in common.
 type Network struct {
 	Resolvers []string `toml:"resolvers"`
+	// VEthV4 and VEthV6 are the prefixes that interfaces get their addresses from.
+	VEthV4 string `toml:"veth_v4"`
+	VEthV6 string `toml:"veth_v6"`
 }
 
 // ProfileNetwork is what environments of a profile may reach.
@@ -110,7 +113,27 @@ func (n Network) validate() *problem {
 			return bad("network.resolvers", `%q is neither "IP" nor "IP:PORT"`, text)
 		}
 	}
+	if p := n.V4(); !p.Addr().Is4() || p.Bits() < 8 || p.Bits() > 28 {
+		return bad("network.veth_v4", "%q is no prefix of IPv4 of /8 to /28", n.VEthV4)
+	}
+	if p := n.V6(); !p.Addr().Is6() || p.Addr().Is4In6() || p.Bits() < 32 || p.Bits() > 112 {
+		return bad("network.veth_v6", "%q is no prefix of IPv6 of /32 to /112", n.VEthV6)
+	}
 	return nil
+}
+
+// V4 is the prefix for addresses of IPv4 of interfaces.
+func (n Network) V4() netip.Prefix { return prefix(n.VEthV4) }
+
+// V6 is V4 for IPv6.
+func (n Network) V6() netip.Prefix { return prefix(n.VEthV6) }
+
+func prefix(text string) netip.Prefix {
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return p
 }
 
 func resolver(text string) (netip.AddrPort, bool) {

@@ -15,6 +15,7 @@ func TestNetworkOfAProfile(t *testing.T) {
 	c, err := load(t, `
 version = 1
 network.resolvers = ["192.0.2.53", "[2001:db8::53]:5353"]
+network.veth_v4 = "10.9.0.0/16"
 [profile.default.network]
 mode = "open"
 connections = 7
@@ -64,6 +65,9 @@ network = { mode = "rules", rule = [{ allow = ["x.example"], ports = ["22"], pro
 	if diff := cmp.Diff([]netip.AddrPort{netip.MustParseAddrPort("192.0.2.53:53"), netip.MustParseAddrPort("[2001:db8::53]:5353")}, c.Network.Addresses(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
+	if v4, v6 := c.Network.V4(), c.Network.V6(); v4 != netip.MustParsePrefix("10.9.0.0/16") || v6 != netip.MustParsePrefix("fd65:7865:64::/64") {
+		t.Errorf("%v, %v", v4, v6)
+	}
 }
 
 // The example is one that works, once what excludes the rest is left out.
@@ -83,6 +87,10 @@ func TestErrorsOfTheNetwork(t *testing.T) {
 	for text, want := range map[string]string{
 		v + "network.resolvers = ['dns.example']":               `2:1: network.resolvers: "dns.example" is neither "IP" nor "IP:PORT"`,
 		v + "network.resolvers = ['0.0.0.0']":                   `2:1: network.resolvers: "0.0.0.0" is neither "IP" nor "IP:PORT"`,
+		v + "network.veth_v4 = '10.0.0.0/29'":                   `2:1: network.veth_v4: "10.0.0.0/29" is no prefix of IPv4 of /8 to /28`,
+		v + "network.veth_v4 = 'fd65::/64'":                     `2:1: network.veth_v4: "fd65::/64" is no prefix of IPv4 of /8 to /28`,
+		v + "network.veth_v6 = 'fd65::'":                        `2:1: network.veth_v6: "fd65::" is no prefix of IPv6 of /32 to /112`,
+		v + "[profile.a.network]\nveth = true":                  "3:1: profile.a.network.veth: it needs the mode rules or open",
 		v + "network.resolver = []":                             "2:1: network.resolver: there is no such key; did you mean resolvers?",
 		v + "[profile.a.network]\nmode = 'closed'":              `3:1: profile.a.network.mode: "closed" is none of none, rules, open`,
 		v + "[profile.a.network]\nveth = 1":                     "3:8: profile.a.network.veth: cannot decode TOML integer into a boolean",

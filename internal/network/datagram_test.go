@@ -24,10 +24,12 @@ import (
 // openLinked opens a way that may have a link.
 func openLinked(t *testing.T, s sandbox, p rules.Policy) *Way {
 	t.Helper()
-	u, err := names.NewUpstream([]string{testnet.Resolver.String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return openOn(t, openHost(t), "test", s, p)
+}
+
+// openHost opens the host's side of links.
+func openHost(t *testing.T) *veth.Host {
+	t.Helper()
 	log := zerolog.New(zerolog.NewTestWriter(t))
 	h, err := veth.Open(veth.Options{Instance: t.Name(), Log: log})
 	if err != nil {
@@ -38,7 +40,17 @@ func openLinked(t *testing.T, s sandbox, p rules.Policy) *Way {
 			t.Error(err)
 		}
 	})
-	w, err := Open(Options{Name: "test", Netns: s.ns, Policy: p, Dir: t.TempDir(), Upstream: u, VEth: h, Log: log})
+	return h
+}
+
+// openOn opens a way that may have one of a host's links.
+func openOn(t *testing.T, h *veth.Host, name string, s sandbox, p rules.Policy) *Way {
+	t.Helper()
+	u, err := names.NewUpstream([]string{testnet.Resolver.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Open(Options{Name: name, Netns: s.ns, Policy: p, Dir: t.TempDir(), Upstream: u, VEth: h, Log: zerolog.New(zerolog.NewTestWriter(t))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,6 +172,58 @@ func TestLinkFollowsThePolicy(t *testing.T) {
 	}
 }
 
+// Environments do not reach each other, whatever prefix is allowed.
+func TestLinksAreApart(t *testing.T) {
+	testnet.Here(t)
+	one, two := newSandbox(t), newSandbox(t)
+	h := openHost(t)
+	p := linked("10.0.0.0/8", "fd00::/8", testnet.Other.String())
+	p.Rules[0].Protocols = []rules.Protocol{rules.UDP, rules.TCP, rules.ICMP}
+	w := openOn(t, h, "one", one, p)
+	openOn(t, h, "two", two, p)
+	var addrs []net.Addr
+	err := two.do(func() error {
+		link, err := net.InterfaceByName(netns.Link)
+		if err == nil {
+			addrs, err = link.Addrs()
+		}
+		return err
+	})
+	if err != nil || len(addrs) != 2 {
+		t.Fatal(addrs, err)
+	}
+	for _, a := range addrs {
+		p := netip.MustParsePrefix(a.String())
+		var l net.Listener
+		var in net.PacketConn
+		err := two.do(func() (err error) {
+			if l, err = net.Listen("tcp", udpTo(p.Addr(), 5000)); err != nil {
+				return err
+			}
+			in, err = net.ListenPacket("udp", udpTo(p.Addr(), 5000))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		defer in.Close()
+		if c, err := one.dial(t.Context(), "tcp", udpTo(p.Addr(), 5000)); !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("tcp %v: %v, %v", p, c, err)
+		}
+		if got, err := one.udp(udpTo(p.Addr(), 5000)); !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("udp %v: %q, %v", p, got, err)
+		}
+	}
+	if d := w.Stats().Denied; d[rules.OwnAddress] != 4 {
+		t.Errorf("%v", d)
+	}
+	// The prefixes are open for what is no link.
+	if _, err := one.udp("10.1.2.3:5000"); err != nil {
+		t.Error(err)
+	}
+}
+
 // When the volume is used up, what has begun ends, too.
 func TestLinkHasTheVolume(t *testing.T) {
 	testnet.Here(t)
