@@ -106,6 +106,8 @@ func (w *Way) settle(f netns.Flow, flow rules.Flow, d rules.Decision, v verdict)
 	case d.Verdict != rules.Allow:
 	case flow.Protocol == rules.UDP && flow.Port == 53:
 		d = rules.Decision{Reason: rules.Unsupported, Rule: -1} // it has a path of its own
+	case flow.Own:
+		d = rules.Decision{Reason: rules.OwnAddress, Rule: -1} // whatever a rule opens
 	case w.budget.exhausted():
 		d = rules.Decision{Reason: rules.TooMuch, Rule: -1}
 	case !w.budget.fresh():

@@ -218,6 +218,13 @@ func TestLinksAreApart(t *testing.T) {
 	if d := w.Stats().Denied; d[rules.OwnAddress] != 4 {
 		t.Errorf("%v", d)
 	}
+	// Nor do they reach the host, if its very address is allowed.
+	if err := w.Set(linked(testnet.Host.String(), testnet.Other.String(), "10.1.0.0/16"), false); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := one.udp(udpTo(testnet.Host, 5000)); !errors.Is(err, unix.ECONNREFUSED) || w.Stats().Denied[rules.OwnAddress] != 5 {
+		t.Errorf("the host: %q, %v", got, err)
+	}
 	// The prefixes are open for what is no link.
 	if _, err := one.udp("10.1.2.3:5000"); err != nil {
 		t.Error(err)

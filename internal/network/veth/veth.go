@@ -130,7 +130,12 @@ func (h *Host) add(o LinkOptions) (*Link, error) {
 	}
 	h.links[i] = l
 	h.setSources()
-	if err := l.plug(h.v6); err != nil {
+	// What had the addresses before may have been allowed more.
+	err = l.Cut(func(netns.Flow) bool { return true })
+	if err == nil {
+		err = l.plug(h.v6)
+	}
+	if err != nil {
 		return nil, errors.Join(err, l.remove())
 	}
 	return l, nil

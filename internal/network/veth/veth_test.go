@@ -222,6 +222,9 @@ func TestDaemonIsKilled(t *testing.T) {
 	if err := echo(old); err != nil {
 		t.Errorf("after the restart: %v", err)
 	}
+	if f := <-asked; f.Src.String() != old.LocalAddr().String() {
+		t.Errorf("asked about %+v", f)
+	}
 }
 
 // lives tells whether the sign of life is there.
