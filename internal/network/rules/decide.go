@@ -16,9 +16,25 @@ type question struct {
 	// the address is known to be that name's.
 	said string
 	sure bool
-	// names are those that have the address.
-	names []string
+	// names are those that have the address, and around the entries that do.
+	names  []string
+	around []*entry
 }
+
+// question is about a flow of which nothing was said.
+func (t *Table) question(f Flow) question {
+	a := f.Addr.Unmap().WithZone("")
+	return question{addr: a, own: f.Own, port: f.Port, app: f.Protocol, names: f.Names, around: t.around(a)}
+}
+
+// with is the question if that is said.
+func (q question) with(app Protocol, said string, sure bool) question {
+	q.app, q.said, q.sure = app, said, sure
+	return q
+}
+
+// covered tells whether an entry is about the port and what is said there.
+func (q question) covered(e *entry) bool { return e.covers(q.port, q.app) }
 
 // unheard is a name that no rule has.
 const unheard = "."
@@ -34,7 +50,7 @@ func deny(r Reason) outcome { return outcome{Decision{Deny, r, -1, nil}, nil} }
 // decide goes through the order of precedence.
 func (t *Table) decide(q question) outcome {
 	if reason, bits := special(q.addr, q.own); reason != "" {
-		if t.opening(q.addr, bits, func(e *entry) bool { return e.covers(q.port, q.app) }) == nil {
+		if opening(q.around, bits, q.covered) == nil {
 			return deny(reason)
 		}
 	}
@@ -87,7 +103,7 @@ func (t *Table) admit(q question, consider func(*entry)) {
 	if q.said != "" {
 		// A name that is only claimed allows nothing.
 		t.named(q.said, func(e *entry) {
-			if (e.deny || q.sure) && e.covers(q.port, q.app) {
+			if (e.deny || q.sure) && q.covered(e) {
 				consider(e)
 			}
 		})
@@ -98,7 +114,7 @@ func (t *Table) admit(q question, consider func(*entry)) {
 		// suffer from the others of its address.
 		var decides *entry
 		t.named(name, func(e *entry) {
-			if decides == nil && e.covers(q.port, q.app) && (e.deny || e.protocols.trusting(q.app)) {
+			if decides == nil && q.covered(e) && (e.deny || e.protocols.trusting(q.app)) {
 				decides = e
 			}
 		})
@@ -106,11 +122,9 @@ func (t *Table) admit(q question, consider func(*entry)) {
 			consider(decides)
 		}
 	}
-	for _, list := range [][]*entry{t.prefixes, t.all} {
-		for _, e := range list {
-			if e.contains(q.addr) && e.covers(q.port, q.app) {
-				consider(e)
-			}
+	for _, e := range q.around {
+		if q.covered(e) {
+			consider(e)
 		}
 	}
 }

@@ -53,10 +53,8 @@ func (t *Table) steps(q question) []string {
 	for _, name := range append([]string{q.said}, q.names...) {
 		t.named(name, see)
 	}
-	for _, e := range slices.Concat(t.prefixes, t.all) {
-		if e.contains(q.addr) {
-			see(e)
-		}
+	for _, e := range q.around {
+		see(e)
 	}
 	admitted := map[*entry]bool{}
 	t.admit(q, func(e *entry) { admitted[e] = true })
@@ -77,7 +75,7 @@ func (e *entry) lacks(q question) string {
 	switch {
 	case !e.protocols.cover(q.app):
 		return "not for " + string(q.app)
-	case !e.covers(q.port, q.app):
+	case !q.covered(e):
 		return fmt.Sprintf("not for port %d", q.port)
 	case e.deny:
 		return "the client says another name"
@@ -94,7 +92,7 @@ func (t *Table) specialStep(x *trace, q question) {
 		return
 	}
 	text := "it is " + t.kindOf(q.addr, q.own)
-	if e := t.opening(q.addr, bits, func(e *entry) bool { return e.covers(q.port, q.app) }); e != nil {
+	if e := opening(q.around, bits, q.covered); e != nil {
 		x.add(1, levels[0], text+", and opened: "+e.about())
 		return
 	}
@@ -124,7 +122,7 @@ func (t *Table) lookupSteps(name string) []string {
 	of := map[kind][]*entry{}
 	t.named(name, func(e *entry) { of[e.kind] = append(of[e.kind], e) })
 	for _, e := range t.all {
-		if !e.prefix.IsValid() {
+		if e.everywhere() {
 			of[everything] = append(of[everything], e)
 		}
 	}
