@@ -38,7 +38,6 @@ func (w *Way) accept(l net.Listener) {
 
 // serve carries a connection of a program until it ends.
 func (w *Way) serve(client *net.TCPConn) {
-	_ = client.SetKeepAliveConfig(keepAlive)
 	c, err := w.meet(client)
 	if err != nil {
 		reset(client)
