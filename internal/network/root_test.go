@@ -358,3 +358,40 @@ func TestWayLeavesNothing(t *testing.T) {
 		before = now
 	}
 }
+
+// Many programs connect at once, some of them where they may not.
+func TestWayForManyAtOnce(t *testing.T) {
+	testnet.Here(t)
+	s := newSandbox(t)
+	w := openAt(t, s, allowing(testnet.Other.String()))
+	const connections = 200
+	ends := make(chan error, connections)
+	for i := range connections {
+		go func() {
+			if i%4 == 0 {
+				_, err := s.dial(t.Context(), "tcp", testnet.Web.String()+":22")
+				if errors.Is(err, unix.ECONNREFUSED) {
+					err = nil
+				} else {
+					err = fmt.Errorf("what is denied: %v", err)
+				}
+				ends <- err
+				return
+			}
+			c, err := s.dial(t.Context(), "tcp", testnet.Other.String()+":22")
+			if err == nil {
+				_, err = io.ReadFull(c, make([]byte, len(testnet.Banner)))
+				_ = c.Close()
+			}
+			ends <- err
+		}()
+	}
+	for range connections {
+		if err := <-ends; err != nil {
+			t.Error(err)
+		}
+	}
+	if s := w.Stats(); s.Total.Allowed != connections*3/4 || s.Total.Denied != connections/4 {
+		t.Errorf("%+v", s.Total)
+	}
+}

@@ -106,7 +106,7 @@ func (w *Way) pass(c *connection, s rules.Said) {
 // passNamed decides by what the client says, and moves its bytes then, which none
 // have been until then.
 func (w *Way) passNamed(c *connection) {
-	h, err := ask(c.client, c.upstream)
+	h, err := ask(c.client, c.upstream, helloTime)
 	if err != nil {
 		c.reset()
 		return
