@@ -15,14 +15,18 @@ const acceptPause = 50 * time.Millisecond
 
 // accept serves a listener until that is closed.
 func (w *Way) accept(l net.Listener) {
-	for {
+	for failed := false; ; {
 		c, err := l.Accept()
 		switch {
 		case err == nil:
+			failed = false
 		case w.ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return
 		default:
-			w.opts.Log.Error().Err(err).Msg("network: accept")
+			if !failed {
+				w.opts.Log.Error().Err(err).Msg("network: accept")
+			}
+			failed = true
 			select {
 			case <-time.After(acceptPause):
 			case <-w.ctx.Done():
@@ -38,7 +42,6 @@ func (w *Way) accept(l net.Listener) {
 
 // serve carries a connection of a program until it ends.
 func (w *Way) serve(client *net.TCPConn) {
-	_ = client.SetKeepAliveConfig(keepAlive)
 	c, err := w.meet(client)
 	if err != nil {
 		reset(client)
@@ -107,7 +110,7 @@ func (w *Way) pass(c *connection, s rules.Said) {
 // passNamed decides by what the client says, and moves its bytes then, which none
 // have been until then.
 func (w *Way) passNamed(c *connection) {
-	h, err := ask(c.client, c.upstream)
+	h, err := ask(c.client, c.upstream, helloTime)
 	if err != nil {
 		c.reset()
 		return
