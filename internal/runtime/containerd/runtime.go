@@ -39,6 +39,12 @@ type Options struct {
 	// HelperBinary is the static executable that the agent starts for what it
 	// does not do itself; without it that fails.
 	HelperBinary []byte
+	// Network puts the policy of a sandbox in force. Without it only those of mode
+	// "none" can be made.
+	Network func(runtime.NetworkOptions) (runtime.Network, error)
+	// Authority returns the certificate (PEM) of the CA in an environment's
+	// directory, and makes one if there is none.
+	Authority func(dir string) ([]byte, error)
 	// Log gets what is worth knowing but is nobody's error.
 	Log zerolog.Logger
 }
