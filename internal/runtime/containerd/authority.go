@@ -27,6 +27,9 @@ var trust = []string{
 	"CARGO_HTTP_CAINFO=" + guestBundle,
 }
 
+// authorityIn is the directory of the CA, of which no sandbox sees anything.
+func authorityIn(dir string) string { return filepath.Join(dir, "ca") }
+
 // certificate puts the certificate of the environment's CA where the container
 // finds it, if its policy intercepts. The key stays where it is.
 func (r *Runtime) certificate(p *plan) error {
@@ -36,7 +39,7 @@ func (r *Runtime) certificate(p *plan) error {
 	if r.opts.Authority == nil {
 		return errors.New("network: there is nothing that makes a CA")
 	}
-	pem, err := r.opts.Authority(p.env.dir)
+	pem, err := r.opts.Authority(authorityIn(p.env.dir), p.spec.Name)
 	if err != nil {
 		return fmt.Errorf("network: the environment's CA: %w", err)
 	}

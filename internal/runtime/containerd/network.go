@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/exec-server/exec-server/internal/network"
 	"github.com/exec-server/exec-server/internal/network/rules"
 	"github.com/exec-server/exec-server/internal/runtime"
 )
@@ -31,19 +32,14 @@ func (s *sandbox) openNetwork(policy rules.Policy) error {
 	if policy.Mode == "" {
 		policy.Mode = rules.None // as in the notes of earlier versions
 	}
-	if s.r.opts.Network == nil {
-		if policy.Mode != rules.None {
-			return fmt.Errorf("network: there is nothing to enforce a policy of mode %q", policy.Mode)
-		}
-		return nil
-	}
 	ns, err := s.netns()
 	if err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
 	defer ns.Close()
-	n, err := s.r.opts.Network(runtime.NetworkOptions{
-		Name: s.spec.Name, Netns: ns, Policy: policy, Dir: s.r.envs.dir(s.spec.Name),
+	n, err := s.r.opts.Network(network.Options{
+		Netns: ns, Policy: policy, Dir: authorityIn(s.r.envs.dir(s.spec.Name)),
+		Log: s.r.opts.Log.With().Str("environment", s.spec.Name).Logger(),
 	})
 	if err != nil {
 		return fmt.Errorf("network: %w", err)

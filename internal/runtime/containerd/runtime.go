@@ -12,6 +12,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/rs/zerolog"
 
+	"github.com/exec-server/exec-server/internal/network"
 	"github.com/exec-server/exec-server/internal/runtime"
 )
 
@@ -39,12 +40,11 @@ type Options struct {
 	// HelperBinary is the static executable that the agent starts for what it
 	// does not do itself; without it that fails.
 	HelperBinary []byte
-	// Network puts the policy of a sandbox in force. Without it only those of mode
-	// "none" can be made.
-	Network func(runtime.NetworkOptions) (runtime.Network, error)
-	// Authority returns the certificate (PEM) of the CA in an environment's
-	// directory, and makes one if there is none.
-	Authority func(dir string) ([]byte, error)
+	// Network puts the policy of a sandbox in force; nil is network.Open.
+	Network func(network.Options) (runtime.Network, error)
+	// Authority returns the certificate (PEM) of the CA in a directory, and makes
+	// one for the environment of that name if there is none.
+	Authority func(dir, name string) ([]byte, error)
 	// Log gets what is worth knowing but is nobody's error.
 	Log zerolog.Logger
 }
@@ -91,6 +91,9 @@ func New(opts Options) (*Runtime, error) {
 	}
 	if err := r.directories(); err != nil {
 		return nil, fmt.Errorf("make the runtime: %w", err)
+	}
+	if r.opts.Network == nil {
+		r.opts.Network = func(o network.Options) (runtime.Network, error) { return network.Open(o) }
 	}
 	var err error
 	if r.shim, err = chooseShim(r.opts); err != nil {
