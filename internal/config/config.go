@@ -10,10 +10,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/exec-server/exec-server/internal/units"
 )
 
 //go:embed defaults.toml
 var defaults []byte
+
+// The types of values that are written with units.
+type (
+	Size     = units.Size
+	Duration = units.Duration
+)
 
 // Version is the only version of the file's format so far.
 const Version = 1

@@ -29,8 +29,8 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Version: 1, Root: "/var/lib/exec-server", Runtime: "containerd", DefaultProfile: "default",
 		Log:     Log{"info", "auto"},
-		Listen:  Listen{"ws://127.0.0.1:0", "default", "environment", 1, Auth{Mode: "none", MaxClockSkew: Duration{30 * time.Second}}},
-		Session: Session{Duration{80 * time.Second}, Duration{80 * time.Second}, 1 << 20},
+		Listen:  Listen{"ws://127.0.0.1:0", "default", "environment", 1, Auth{Mode: "none", MaxClockSkew: Duration{Duration: 30 * time.Second}}},
+		Session: Session{Duration{Duration: 80 * time.Second}, Duration{Duration: 80 * time.Second}, 1 << 20},
 		Limits:  Limits{64},
 		Remote:  Remote{Key: Key{KeyCommand: []string{}}},
 		Profiles: map[string]Profile{"default": {

@@ -82,9 +82,9 @@ func explain(index keyIndex, err error) error {
 // or just "string" wants.
 func typeName(wanted string) string {
 	switch wanted[strings.LastIndexByte(wanted, ' ')+1:] {
-	case "config.Size":
+	case "units.Size":
 		return "size"
-	case "config.Duration":
+	case "units.Duration":
 		return "duration"
 	case "float64":
 		return "number"

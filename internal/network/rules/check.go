@@ -1,0 +1,181 @@
+package rules
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Clone is a copy that shares nothing with the policy.
+func (p Policy) Clone() Policy {
+	p.Rules = slices.Clone(p.Rules)
+	for i, r := range p.Rules {
+		r.Allow, r.Deny = slices.Clone(r.Allow), slices.Clone(r.Deny)
+		r.Ports, r.Protocols = slices.Clone(r.Ports), slices.Clone(r.Protocols)
+		if r.Credential != nil {
+			c := *r.Credential
+			c.SecretCommand = slices.Clone(c.SecretCommand)
+			r.Credential = &c
+		}
+		p.Rules[i] = r
+	}
+	return p
+}
+
+func (p *Policy) check() error {
+	switch {
+	case p.Mode != None && p.Mode != Rules && p.Mode != Open:
+		return wrong("mode", "%q is none of none, rules, open", p.Mode)
+	case p.BytesPerSecond < 0:
+		return wrong("bandwidth", "%d is less than 0", p.BytesPerSecond)
+	case p.Bytes < 0:
+		return wrong("volume", "%d is less than 0", p.Bytes)
+	case p.Connections < 0:
+		return wrong("connections", "%d is less than 0", p.Connections)
+	case p.ConnectionsPerSecond < 0:
+		return wrong("connection_rate", "%d is less than 0", p.ConnectionsPerSecond)
+	case len(p.Rules) > maxRules:
+		return wrong("rule", "there are %d, and there can be %d", len(p.Rules), maxRules)
+	}
+	return nil
+}
+
+// entries checks a rule and takes it apart.
+func (r *Rule) entries(veth, intercept bool) ([]*entry, *Error) {
+	list, key, isDeny := r.Allow, "allow", false
+	if len(r.Deny) > 0 {
+		list, key, isDeny = r.Deny, "deny", true
+	}
+	if (len(r.Allow) > 0) == (len(r.Deny) > 0) {
+		return nil, wrong("", "it needs one of allow and deny")
+	}
+	if err := r.check(isDeny, veth); err != nil {
+		return nil, err
+	}
+	if err := r.Credential.check(r, intercept); err != nil {
+		return nil, err
+	}
+	all := make([]*entry, 0, len(list))
+	for _, s := range list {
+		e := &entry{deny: isDeny, credential: r.Credential, narrowPorts: len(r.Ports) > 0, narrowProtocols: len(r.Protocols) > 0}
+		if problem := e.parse(s); problem != "" {
+			return nil, wrong(key, "%q: %s", s, problem)
+		}
+		if e.credential != nil && e.name == "" {
+			return nil, wrong("credential", "%q is no name, and only to names credentials are sent", s)
+		}
+		e.defaults(r)
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func (r *Rule) check(isDeny, veth bool) *Error {
+	if len(r.Ports) > maxPorts {
+		return wrong("ports", "there are %d, and there can be %d", len(r.Ports), maxPorts)
+	}
+	for _, p := range r.Ports {
+		if p.First == 0 || p.Last < p.First {
+			return wrong("ports", "%q is no port and no range of them", p)
+		}
+	}
+	for _, p := range r.Protocols {
+		switch {
+		case bits[p] == 0:
+			return wrong("protocols", "%q is none of tcp, tls, http, udp, icmp", p)
+		case p == ICMP && len(r.Ports) > 0:
+			return wrong("protocols", "icmp has no ports; make it a rule of its own")
+		case (p == UDP || p == ICMP) && !isDeny && !veth:
+			return wrong("protocols", "%s needs veth = true", p)
+		}
+	}
+	return nil
+}
+
+// defaults are what a rule leaves out.
+func (e *entry) defaults(r *Rule) {
+	named := !e.deny && e.name != ""
+	e.ports = r.Ports
+	if len(e.ports) == 0 {
+		e.ports = nil
+		if named {
+			e.ports = []Ports{{80, 80}, {443, 443}}
+		}
+	}
+	switch {
+	case len(r.Protocols) > 0:
+		e.protocols = setOf(r.Protocols...)
+	case r.Credential != nil:
+		e.protocols = setOf(TLS)
+	case named:
+		e.protocols = setOf(TLS, HTTP)
+	case !e.deny:
+		e.protocols = setOf(TCP)
+	case len(r.Ports) > 0:
+		e.protocols = setOf(TCP, TLS, HTTP, UDP)
+	default:
+		e.protocols = setOf(TCP, TLS, HTTP, UDP, ICMP)
+	}
+}
+
+var (
+	variableRule = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	headerRule   = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$")
+)
+
+// framing are the fields that say where a message goes and ends.
+var framing = []string{"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive", "proxy-connection", "expect", "content-type"}
+
+// check finds what is wrong with a rule's credential. It shows no value that could
+// be the secret.
+func (c *Credential) check(r *Rule, intercept bool) *Error {
+	if c == nil {
+		return nil
+	}
+	https := len(r.Protocols) == 0 || slices.Contains(r.Protocols, TLS)
+	switch {
+	case len(r.Deny) > 0:
+		return wrong("credential", "it needs allow")
+	case slices.ContainsFunc(r.Protocols, func(p Protocol) bool { return p != TLS && p != HTTP }):
+		return wrong("credential", "it can be added over tls and http alone, and protocols has another")
+	case https && !intercept:
+		return wrong("credential", `to be added to HTTPS it needs intercept = true; protocols = ["http"] is for what is not encrypted`)
+	case c.Header != "" && (!headerRule.MatchString(c.Header) || slices.Contains(framing, strings.ToLower(c.Header))):
+		return wrong("credential.header", "%q is no field that can be set", c.Header)
+	case c.BasicUser != "" && c.Header+c.Format != "":
+		return wrong("credential.basic_user", "it sets the field by itself; leave out header and format")
+	case control(c.BasicUser) || strings.Contains(c.BasicUser, ":"):
+		return wrong("credential.basic_user", "it is no user's name")
+	case c.Format != "" && !strings.Contains(c.Format, "{secret}"):
+		return wrong("credential.format", "there is no {secret} in it")
+	case control(c.Format):
+		return wrong("credential.format", "it has control characters")
+	case control(c.Placeholder) || c.Placeholder != "" && len(c.Placeholder) < 8:
+		return wrong("credential.placeholder", "it has to be at least 8 characters, so that it is found nowhere by chance, and none of control")
+	case c.SecretFile != "" && !path.IsAbs(c.SecretFile):
+		return wrong("credential.secret_file", "it is no absolute path of a file")
+	case c.SecretEnv != "" && !variableRule.MatchString(c.SecretEnv):
+		return wrong("credential.secret_env", "it is no name of a variable")
+	case len(c.SecretCommand) > 0 && (c.SecretCommand[0] == "" || strings.ContainsRune(strings.Join(c.SecretCommand, ""), 0)):
+		return wrong("credential.secret_command", "it is not a program and its arguments")
+	}
+	sources := 0
+	for _, given := range []bool{c.SecretFile != "", c.SecretEnv != "", len(c.SecretCommand) > 0} {
+		if given {
+			sources++
+		}
+	}
+	if sources != 1 {
+		return wrong("credential", "it needs one of secret_file, secret_env and secret_command")
+	}
+	return nil
+}
+
+func control(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// Field is the name of the header that is set.
+func (c *Credential) Field() string { return cmp.Or(c.Header, "Authorization") }
