@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/containerd/errdefs"
 	"github.com/rs/zerolog"
@@ -31,6 +32,8 @@ type daemon struct {
 	control *control.Server // may be nil with the host runtime
 	fleet   *fleet.Fleet    // nil if it is passing
 	kept    []fleet.Entry   // of an earlier daemon
+
+	editing sync.Mutex // serialises edits of policies
 }
 
 // kind is what a daemon is for.
