@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/network/rules"
@@ -42,7 +43,7 @@ func (s *policyShowCmd) Run(ctx context.Context, common *Common, std Streams, c 
 	if s.JSON {
 		return printJSON(std.Out, p)
 	}
-	return showPolicy(std.Out, p)
+	return showPolicy(std.Out, p, time.Now())
 }
 
 type policySetCmd struct {
@@ -75,7 +76,7 @@ func (s *policySetCmd) Run(ctx context.Context, common *Common, std Streams, c *
 	if s.JSON {
 		return printJSON(std.Out, p)
 	}
-	return showPolicy(std.Out, p)
+	return showPolicy(std.Out, p, time.Now())
 }
 
 func (s *policySetCmd) edit(name string, in io.Reader) (control.EditPolicy, error) {

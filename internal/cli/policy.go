@@ -102,6 +102,5 @@ func (d *daemon) ExplainPolicy(ctx context.Context, q control.ExplainPolicy) (co
 		lines, err := n.Explain(ctx, q.Target, q.Protocol)
 		return control.Explained{Running: true, Lines: lines}, err
 	}
-	lines, err := network.Explain(ctx, s.Network, q.Target, q.Protocol)
-	return control.Explained{Lines: lines}, err
+	return control.Explained{}, fmt.Errorf("%s is not running: its next container begins with the policy of profile %q", q.Name, s.Profile)
 }

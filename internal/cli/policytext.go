@@ -99,7 +99,7 @@ func join[T any](list []T) string {
 }
 
 // showPolicy prints a policy and, of a sandbox, the counters.
-func showPolicy(w io.Writer, p control.Policy) error {
+func showPolicy(w io.Writer, p control.Policy, now time.Time) error {
 	if p.Unconfined {
 		_, err := fmt.Fprintf(w, "%s has no network policy: with --runtime host commands have the network of this machine\n", p.Name)
 		return err
@@ -127,7 +127,7 @@ func showPolicy(w io.Writer, p control.Policy) error {
 		out.print("rule %-6s  %s", strconv.Itoa(i+1), ruleText(r))
 	}
 	if p.Stats != nil {
-		out.stats(*p.Stats)
+		out.stats(*p.Stats, now)
 	}
 	return out.err
 }
@@ -157,13 +157,23 @@ func (l *lines) print(format string, args ...any) {
 	}
 }
 
-// mostNames bounds the names that are shown with their counters.
-const mostNames = 20
+// What of the counters is shown at most: names, and denials.
+const (
+	mostNames   = 20
+	mostDenials = 10
+)
 
-func (l *lines) stats(s network.Stats) {
-	l.print("traffic      %d allowed, %d denied, %d open, %d bytes in, %d bytes out", s.Total.Allowed, s.Total.Denied, s.Open, s.Total.In, s.Total.Out)
+func (l *lines) stats(s network.Stats, now time.Time) {
+	l.print("traffic      %d allowed, %d denied, %d open, %d lookups, %d bytes in, %d bytes out", s.Total.Allowed, s.Total.Denied, s.Open, s.Lookups, s.Total.In, s.Total.Out)
 	for _, reason := range slices.Sorted(maps.Keys(s.Denied)) {
-		l.print("denied       %d for %s", s.Denied[reason], reason)
+		l.print("denied       %d by %s", s.Denied[reason], reason)
+	}
+	for _, d := range s.Denials[:min(len(s.Denials), mostDenials)] {
+		why := string(d.Reason)
+		if d.Rule >= 0 {
+			why += " " + strconv.Itoa(d.Rule+1)
+		}
+		l.print("last denied  %s: %s (%s ago)", d.What, why, age(now.Sub(d.At)))
 	}
 	if len(s.Names) == 0 || l.err != nil {
 		return

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -72,8 +73,22 @@ type Stats struct {
 	Names map[string]Count
 	// Denied is by reason.
 	Denied map[rules.Reason]uint64
+	// Denials are the last ones, the newest first.
+	Denials []Denial
+	// Lookups is how many names were looked up and allowed.
+	Lookups uint64
+	// Used is how many bytes count for Policy.Bytes, Options.Used included.
+	Used int64
 	// Open is how many connections are open or in the making.
 	Open int
+}
+
+// Denial is a connection, a request or a lookup that was denied.
+type Denial struct {
+	At     time.Time
+	What   string
+	Reason rules.Reason
+	Rule   int
 }
 
 // Count counts connections, requests and lookups, and bytes. In is towards the

@@ -1,10 +1,11 @@
 package containerd
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/exec-server/exec-server/internal/network/broker"
 )
 
 // Where a container that is to trust its CA has the CA's certificate, and all
@@ -36,15 +37,12 @@ func (r *Runtime) certificate(p *plan) error {
 	if !p.spec.Network.Intercept {
 		return nil
 	}
-	if r.opts.Authority == nil {
-		return errors.New("network: there is nothing that makes a CA")
-	}
-	pem, err := r.opts.Authority(authorityIn(p.env.dir), p.spec.Name)
+	ca, err := broker.OpenAuthority(authorityIn(p.env.dir), p.spec.Name)
 	if err != nil {
 		return fmt.Errorf("network: the environment's CA: %w", err)
 	}
 	path := filepath.Join(string(p.state), filepath.Base(guestCA))
-	if err := os.WriteFile(path, pem, 0o444); err != nil {
+	if err := os.WriteFile(path, ca.PEM(), 0o444); err != nil {
 		return err
 	}
 	return os.Chmod(path, 0o444) // whatever the umask

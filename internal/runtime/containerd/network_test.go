@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/exec-server/exec-server/internal/network"
+	"github.com/exec-server/exec-server/internal/network/broker"
 	"github.com/exec-server/exec-server/internal/network/rules"
 	"github.com/exec-server/exec-server/internal/runtime"
 )
@@ -243,20 +244,23 @@ func TestTheCertificateOfTheEnvironment(t *testing.T) {
 	p := newPlace(t)
 	d := p.startDaemon(t)
 	staticImage(t, d.ctx, d.server.Client())
-	var dirs []string
-	d.opts.Authority = func(dir, name string) ([]byte, error) {
-		dirs = append(dirs, dir+" "+name)
-		return []byte("certificate of " + name), nil
-	}
 	policy := allowing("example.org")
 	plain := d.create(t, runtime.Spec{Name: "plain", Image: "test/static:1", Network: policy})
-	if got := askOf(t, plain, "!env"); strings.Contains(got, "SSL_CERT_FILE") || len(dirs) > 0 {
-		t.Errorf("without intercept there are %q, and %q", got, dirs)
+	if got := askOf(t, plain, "!env"); strings.Contains(got, "SSL_CERT_FILE") {
+		t.Errorf("without intercept there are %q", got)
 	}
 	policy.Intercept = true
 	s := d.create(t, runtime.Spec{Name: "a", Image: "test/static:1", Network: policy, Env: []string{"PIP_CERT=/mine"}, AgentArgs: []string{"--detach", "1s"}})
-	if got := askOf(t, s, "!read "+guestCA); got != "certificate of a" {
+	dir := filepath.Join(p.root, "environments/a/ca")
+	ca, err := broker.OpenAuthority(dir, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := askOf(t, s, "!read "+guestCA); got != strings.TrimSpace(string(ca.PEM())) {
 		t.Errorf("the certificate is %q", got)
+	}
+	if st, err := os.Stat(dir); err != nil || st.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the CA's directory has %v, %v", st.Mode(), err)
 	}
 	if got := askOf(t, s, "!write "+guestCA+" x"); !strings.Contains(got, "read-only") {
 		t.Errorf("writing it: %q", got)
@@ -267,10 +271,10 @@ func TestTheCertificateOfTheEnvironment(t *testing.T) {
 			t.Errorf("there is no %s in %q", want, env)
 		}
 	}
-	if want := filepath.Join(p.root, "environments/a/ca") + " a"; len(dirs) != 1 || dirs[0] != want {
-		t.Errorf("the CA is looked for in %q, not %q", dirs, want)
+	bad := filepath.Join(p.root, "environments/b/ca")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(bad), 0o700), os.WriteFile(bad, nil, 0o600)); err != nil {
+		t.Fatal(err)
 	}
-	d.opts.Authority = func(string, string) ([]byte, error) { return nil, errors.New("no luck") }
 	if s, err := d.Create(d.ctx, runtime.Spec{Name: "b", Image: "test/static:1", Network: policy}); err == nil {
 		t.Errorf("there is a sandbox without its CA: %v", s)
 	}

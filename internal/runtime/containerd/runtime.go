@@ -42,9 +42,6 @@ type Options struct {
 	HelperBinary []byte
 	// Network puts the policy of a sandbox in force; nil is network.Open.
 	Network func(network.Options) (runtime.Network, error)
-	// Authority returns the certificate (PEM) of the CA in a directory, and makes
-	// one for the environment of that name if there is none.
-	Authority func(dir, name string) ([]byte, error)
 	// Log gets what is worth knowing but is nobody's error.
 	Log zerolog.Logger
 }
