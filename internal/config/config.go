@@ -43,6 +43,7 @@ type Config struct {
 	Containerd     Containerd         `toml:"containerd"`
 	Session        Session            `toml:"session"`
 	Limits         Limits             `toml:"limits"`
+	Network        Network            `toml:"network"`
 	Profiles       map[string]Profile `toml:"profile"`
 
 	Remote       Remote                 `toml:"remote"`
@@ -104,6 +105,7 @@ type Profile struct {
 	Memory  Size              `toml:"memory"`
 	Pids    int64             `toml:"pids"`
 	ShmSize Size              `toml:"shm_size"`
+	Network ProfileNetwork    `toml:"network"`
 }
 
 // Default is the configuration of a server without a file.

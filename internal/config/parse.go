@@ -35,7 +35,7 @@ func parseOver(c Config, data []byte) (Config, error) {
 		return Config{}, explain(index, err)
 	}
 	if problem := c.validate(index); problem != nil {
-		return Config{}, index.locate(problem.key, problem.text)
+		return Config{}, index.locate(problem)
 	}
 	c.Root = path.Clean(c.Root)
 	return c, nil
@@ -86,6 +86,8 @@ func typeName(wanted string) string {
 		return "size"
 	case "units.Duration":
 		return "duration"
+	case "bool":
+		return "boolean"
 	case "float64":
 		return "number"
 	case "int", "int64":
@@ -94,6 +96,8 @@ func typeName(wanted string) string {
 		return "string"
 	case "[]string":
 		return "list of strings"
+	case "[]config.Ports":
+		return "list of ports"
 	}
 	return "table"
 }

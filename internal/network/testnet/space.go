@@ -1,0 +1,171 @@
+package testnet
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Space is a network namespace with its loopback up.
+type Space struct {
+	file *os.File
+}
+
+// newSpace makes one.
+func newSpace() (*Space, error) {
+	var s *Space
+	err := onThread(func() (err error) {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		s, err = thisSpace()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a network namespace: %w", err)
+	}
+	return s, nil
+}
+
+// thisSpace is the calling thread's.
+func thisSpace() (*Space, error) {
+	f, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	lo, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.LinkSetUp(lo)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &Space{f}, nil
+}
+
+// onThread runs f on a thread of its own, which ends with it.
+func onThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		done <- f()
+	}()
+	return <-done
+}
+
+// File is the namespace, for setns and its like. It is closed with the internet.
+func (s *Space) File() *os.File { return s.file }
+
+// Close lets go of the namespace. It ends with the last socket and process in it.
+func (s *Space) Close() error { return s.file.Close() }
+
+// Do runs f on a thread that is in the namespace. Sockets that f makes stay in it,
+// and so do the processes that it starts; goroutines do not.
+func (s *Space) Do(f func() error) error {
+	return onThread(func() error {
+		if err := unix.Setns(int(s.file.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter a network namespace: %w", err)
+		}
+		return f()
+	})
+}
+
+// Start starts a command in the namespace. Its Pdeathsig must not be set: the
+// thread that starts it ends.
+func (s *Space) Start(cmd *exec.Cmd) error { return s.Do(cmd.Start) }
+
+// Run starts a command in the namespace and returns what it prints.
+func (s *Space) Run(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	var out []byte
+	err := s.Do(func() (err error) {
+		out, err = cmd.CombinedOutput()
+		return err
+	})
+	return string(out), err
+}
+
+// DialContext connects from the namespace to an address with no name in it.
+func (s *Space) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	var conn net.Conn
+	err := s.Do(func() (err error) {
+		// Without a race of two families, whose sockets other threads would make.
+		d := net.Dialer{FallbackDelay: -1}
+		conn, err = d.DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// Listen listens in the namespace.
+func (s *Space) Listen(network, address string) (net.Listener, error) {
+	var l net.Listener
+	err := s.Do(func() (err error) {
+		l, err = net.Listen(network, address)
+		return err
+	})
+	return l, err
+}
+
+// ListenPacket listens for datagrams in the namespace.
+func (s *Space) ListenPacket(network, address string) (net.PacketConn, error) {
+	var c net.PacketConn
+	err := s.Do(func() (err error) {
+		c, err = net.ListenPacket(network, address)
+		return err
+	})
+	return c, err
+}
+
+// Forward makes an address of the namespace reachable from outside of it, until the
+// test ends, and returns the address to use in its place.
+func (s *Space) Forward(t testing.TB, address string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer from.Close()
+				to, err := s.DialContext(ctx, "tcp", address)
+				if err != nil {
+					return
+				}
+				defer to.Close()
+				defer context.AfterFunc(ctx, func() { _, _ = from.Close(), to.Close() })()
+				splice(from.(*net.TCPConn), to.(*net.TCPConn))
+			})
+		}
+	})
+	t.Cleanup(func() { cancel(); _ = l.Close(); running.Wait() })
+	return l.Addr().String()
+}
+
+// splice copies both ways until both have ended.
+func splice(a, b *net.TCPConn) {
+	var both sync.WaitGroup
+	for _, way := range [][2]*net.TCPConn{{a, b}, {b, a}} {
+		both.Go(func() {
+			_, _ = way[0].ReadFrom(way[1])
+			_ = way[0].CloseWrite()
+		})
+	}
+	both.Wait()
+}
