@@ -38,7 +38,7 @@ func (s *sandbox) openNetwork(policy rules.Policy) error {
 	}
 	defer ns.Close()
 	n, err := s.r.opts.Network(network.Options{
-		Netns: ns, Policy: policy, Dir: authorityIn(s.r.envs.dir(s.spec.Name)),
+		Name: s.spec.Name, Netns: ns, Upstream: s.r.opts.Upstream, Policy: policy, Dir: authorityIn(s.r.envs.dir(s.spec.Name)),
 		Log: s.r.opts.Log.With().Str("environment", s.spec.Name).Logger(),
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/exec-server/exec-server/internal/network"
+	"github.com/exec-server/exec-server/internal/network/names"
 	"github.com/exec-server/exec-server/internal/runtime"
 )
 
@@ -40,6 +41,8 @@ type Options struct {
 	// HelperBinary is the static executable that the agent starts for what it
 	// does not do itself; without it that fails.
 	HelperBinary []byte
+	// Upstream is asked for the names that sandboxes may look up.
+	Upstream *names.Upstream
 	// Network puts the policy of a sandbox in force; nil is network.Open.
 	Network func(network.Options) (runtime.Network, error)
 	// Log gets what is worth knowing but is nobody's error.
