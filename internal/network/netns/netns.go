@@ -9,7 +9,6 @@
 package netns
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -29,9 +28,10 @@ var (
 // Options are what Open needs to know.
 type Options struct {
 	// Decide is called with the first packet of each TCP connection, and again with
-	// each time that it is sent again. It must not block: the verdict may be given
-	// later, by any goroutine. A packet without a verdict waits in the kernel, which
-	// keeps 512 a namespace, and drops what comes beyond that.
+	// each time that it is sent again, from before Open returns until Close does. It
+	// must not block: the verdict may be given later, by any goroutine. A packet
+	// without a verdict waits in the kernel, which keeps 512 a namespace, and drops
+	// what comes beyond that.
 	Decide func(*Packet)
 	// Denied is told of what is refused because it is neither TCP nor DNS: the first
 	// packet of a flow, 20 a second at most. It must not block. May be nil.
@@ -47,35 +47,90 @@ type DNS struct {
 // Namespace is one that was opened. Its listeners are the owner's to accept from and
 // are closed by Close.
 type Namespace struct {
-	// TCP get what Accept let pass. A connection that comes without that (by a packet
+	// TCP get what Accept let pass. A connection that comes without that (by packets
 	// made by hand) is to be decided as if it were new, by what Original says.
 	TCP []net.Listener // one for IPv4, and one for IPv6 where the kernel has it
-	// DNS get what is sent to port 53 of any address but the namespace's own ones.
+	// DNS get what is sent to port 53 of the gateway and of every address that is
+	// not the namespace's own.
 	DNS []DNS
+
+	ns    *os.File // ours
+	queue *queue
 }
 
 // Open sets the namespace up. It may have been set up before, by this process or by
 // one that has ended, whose connections are not taken over. The file stays the
 // caller's. After an error nothing passes.
 func Open(ns *os.File, o Options) (*Namespace, error) {
-	return nil, errors.New("not there yet")
+	own, err := duplicate(ns)
+	if err != nil {
+		return nil, err
+	}
+	n := &Namespace{ns: own}
+	if err := n.open(o); err != nil {
+		n.Close() //nolint:errcheck // the first error is the one to tell
+		return nil, err
+	}
+	return n, nil
+}
+
+// open leaves the routes for the end, so that what fails before leaves a namespace
+// without a network, or with the table of before and nobody who gives verdicts.
+func (n *Namespace) open(o Options) error {
+	return within(n.ns, func() error {
+		families, err := addAddresses()
+		if err != nil {
+			return err
+		}
+		if err := n.listen(families); err != nil {
+			return err
+		}
+		if err := loadTable(n.targets(families)); err != nil {
+			return err
+		}
+		if n.queue, err = openQueue(o); err != nil {
+			return err
+		}
+		return addRoutes(families)
+	})
 }
 
 // Close ends the listeners and the queue. The table stays, so that from then on
 // connections hang, until the namespace is opened again: those that have begun
-// meanwhile succeed then. Packets that wait for a verdict are dropped.
+// meanwhile succeed then. Packets that wait for a verdict are dropped. It must not be
+// called by Decide.
 func (n *Namespace) Close() error {
-	return nil
+	if n.queue != nil {
+		n.queue.close()
+	}
+	for _, l := range n.TCP {
+		l.Close() //nolint:errcheck // nothing is written
+	}
+	for _, d := range n.DNS {
+		if d.UDP != nil {
+			d.UDP.Close() //nolint:errcheck // as above
+		}
+		if d.TCP != nil {
+			d.TCP.Close() //nolint:errcheck // as above
+		}
+	}
+	return n.ns.Close()
 }
 
 // Remove is Close, and takes the routes, the addresses and the table away: programs
 // are told that the network is unreachable.
 func (n *Namespace) Remove() error {
+	err := within(n.ns, func() error {
+		if err := removeLinks(); err != nil {
+			return err
+		}
+		return removeTable()
+	})
+	if cerr := n.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("remove the network: %w", err)
+	}
 	return nil
-}
-
-// Supported says what of the kernel is missing for Open, by opening a namespace of
-// its own. It needs root.
-func Supported() error {
-	return fmt.Errorf("netns: %w", errors.ErrUnsupported)
 }
