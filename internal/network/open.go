@@ -38,8 +38,8 @@ func (w *Way) remove(c *connection) {
 
 // drop closes the upstream side of a connection, and gives its place back.
 func (w *Way) drop(c *connection) {
-	_ = c.upstream.Close()
 	w.budget.leave()
+	_ = c.upstream.Close()
 }
 
 // all returns the connections that are open.

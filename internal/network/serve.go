@@ -4,20 +4,30 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/exec-server/exec-server/internal/network/netns"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
+// acceptPause is how long it takes until there may be a descriptor again.
+const acceptPause = 50 * time.Millisecond
+
 // accept serves a listener until that is closed.
 func (w *Way) accept(l net.Listener) {
 	for {
 		c, err := l.Accept()
-		if err != nil {
-			if w.ctx.Err() == nil {
-				w.opts.Log.Error().Err(err).Msg("network: accept")
-			}
+		switch {
+		case err == nil:
+		case w.ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return
+		default:
+			w.opts.Log.Error().Err(err).Msg("network: accept")
+			select {
+			case <-time.After(acceptPause):
+			case <-w.ctx.Done():
+			}
+			continue
 		}
 		client := c.(*net.TCPConn)
 		if !w.spawn(func() { w.serve(client) }) {
@@ -119,8 +129,9 @@ func (w *Way) named(c *connection, s rules.Said) rules.Decision {
 	a := c.to.Addr()
 	for refreshed := false; ; {
 		s.Pinned = w.names.Pinned(s.Name, a)
+		said := s
 		w.mu.Lock()
-		c.said = &s
+		c.said = &said
 		w.mu.Unlock()
 		// From here on Set sees it, whose policy is this one or the next.
 		t := w.table.Load()

@@ -18,15 +18,15 @@ import (
 type Options struct {
 	// To is what the client has connected to. Requests are for its port.
 	To netip.AddrPort
-	// Name is the name that the client said by TLS: requests for others are refused.
-	// ServeTLS needs it; Serve has none.
+	// Name is the name that the client said by TLS, in lower case: requests for others
+	// are refused. ServeTLS needs it; Serve has none.
 	Name string
 	// Check decides about a request: once for each, before anything is sent. The host
 	// is a name in lower case without a dot at its end, or an address, or "" if the
 	// request (of HTTP/1.0) has none. Everything but rules.Allow refuses it.
 	Check func(host string, port uint16, app rules.Protocol) rules.Decision
-	// Dial connects to a host that Check has allowed: to an address that belongs to the
-	// name. For "" that is To.
+	// Dial connects to a host that Check has allowed, at an address that belongs to it.
+	// For a request without a host it gets the address of To.
 	Dial func(ctx context.Context, host string, port uint16) (net.Conn, error)
 	// Secret reads the secret of a credential. Its error is not shown to the sandbox.
 	Secret func(context.Context, *rules.Credential) (secret.Secret, error)
@@ -35,16 +35,6 @@ type Options struct {
 	// RootCAs are those whose certificates of hosts are believed; nil are the system's.
 	RootCAs *x509.CertPool
 	// Failed is told, for a log, what went wrong on the way to a host; it may be nil.
-	// The errors have no secret.
+	// The errors have no secret, and may come from several goroutines.
 	Failed func(host string, err error)
-}
-
-// Serve carries the HTTP/1.x that comes on client, until that ends or ctx does, and
-// closes it. What is needed of client's first bytes has to be readable from it again.
-func Serve(ctx context.Context, client net.Conn, o Options) {
-}
-
-// ServeTLS is Serve for a client that begins with TLS, in which HTTP/1.1 or HTTP/2 is
-// spoken. The host's own certificate is checked for o.Name.
-func ServeTLS(ctx context.Context, client net.Conn, o Options) {
 }

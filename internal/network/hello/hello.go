@@ -1,10 +1,10 @@
 // Package hello reads what the first bytes of a connection say: which name a client
-// of TLS or HTTP wants. It decides nothing, and believes nothing that is not
-// well-formed.
+// of TLS or HTTP wants. It decides nothing, and of what is not well-formed it
+// believes nothing.
 package hello
 
 // Max is how many bytes Parse looks at. A ClientHello with keys against quantum
-// computers has some 2 KiB, and servers take heads of 8 to 64 KiB.
+// computers has some 2 KiB, and most servers take heads of 8 to 16 KiB.
 const Max = 32 << 10
 
 // Kind is what a connection speaks.
@@ -14,7 +14,7 @@ type Kind int
 const (
 	Other Kind = iota // neither of those below
 	TLS
-	HTTP // HTTP/1.x
+	HTTP // HTTP/1.x, or what some server may take for it
 	H2C  // HTTP/2 without TLS, which is not looked into
 )
 
@@ -33,7 +33,16 @@ type Hello struct {
 }
 
 // Parse reads the first bytes of a connection. It says whether it is done: if not,
-// it has to be asked again when there are more bytes. Of Max bytes it always is.
+// it has to be asked again when there are more of them, from the first one on. Of
+// Max bytes it always is.
 func Parse(b []byte) (Hello, bool) {
-	return Hello{}, len(b) >= Max
+	if len(b) == 0 {
+		return Hello{}, false
+	}
+	parse := parseHTTP
+	if b[0] == recordHandshake {
+		parse = parseTLS
+	}
+	h, done := parse(b[:min(len(b), Max)])
+	return h, done || len(b) >= Max
 }

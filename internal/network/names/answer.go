@@ -23,8 +23,11 @@ var answered = map[uint16]bool{
 
 // answer puts the answer to a question into r, and reports what was decided.
 func (n *Names) answer(ctx context.Context, q dns.Question, r *dns.Msg) {
-	name, ok := hostname(q.Name)
+	name, ok := rules.Name(q.Name)
 	event := Event{Name: name, Type: typeName(q.Qtype), Rule: -1}
+	if !ok {
+		event.Name = shown(q.Name)
+	}
 	d := rules.Decision{Verdict: rules.Deny, Reason: BadName, Rule: -1}
 	switch {
 	case q.Qclass != dns.ClassINET || !answered[q.Qtype]:

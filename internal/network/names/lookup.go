@@ -22,7 +22,7 @@ func (e *DeniedError) Error() string {
 var errBusy = errors.New("too many queries at once")
 
 // lookup returns a name's addresses of one family: those that are pinned to it, or
-// else what upstream says, which it pins. The name is as hostname returns it.
+// else what upstream says, which it pins. The name is as rules.Name returns it.
 func (n *Names) lookup(ctx context.Context, name string, v6 bool) (found, error) {
 	if isLocal(name) {
 		return local(v6), nil

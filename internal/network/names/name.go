@@ -8,34 +8,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// canonical returns a name in the form in which policies and pins have it.
-func canonical(name string) string {
-	return strings.ToLower(strings.TrimSuffix(name, "."))
-}
-
-// hostname returns a name in its canonical form, and whether a host, a service or a
-// domain can have it. What else DNS allows would be written with escapes, and could
-// be read as another name by whoever decides.
-func hostname(name string) (string, bool) {
-	name = canonical(name)
-	if len(name) == 0 || len(name) > 253 {
-		return name, false
-	}
-	last := ""
-	for label := range strings.SplitSeq(name, ".") {
-		if len(label) == 0 || len(label) > 63 {
-			return name, false
-		}
-		for _, c := range []byte(label) {
-			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-				return name, false
-			}
-		}
-		last = label
-	}
-	// There is no such top-level domain, and what ends so may be taken for an address.
-	return name, last[0] < '0' || last[0] > '9'
-}
+// shown is a name that no host has, as it is reported: with escapes for what is not
+// printable.
+func shown(name string) string { return strings.TrimSuffix(name, ".") }
 
 // under says whether a name is the domain or in it.
 func under(name, domain string) bool {

@@ -13,17 +13,10 @@ import (
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
-// Table is what a policy decides of names.
-type Table interface {
-	Policy() rules.Policy
-	Resolve(name string) rules.Decision
-	Answer(name string, a netip.Addr, own bool) rules.Decision
-}
-
 // Options are what the names of an environment need. All of them are set.
 type Options struct {
 	// Table is the policy as it is now. It is asked anew for every query.
-	Table func() Table
+	Table func() *rules.Table
 	// Upstream is asked for what may resolve.
 	Upstream *Upstream
 	// Own says whether an address is one of the host's.
@@ -49,8 +42,8 @@ const BadName rules.Reason = "bad-name"
 // Event is what became of one query, or of one address in its answer.
 type Event struct {
 	Kind Kind
-	// Name is in lower case and without the last dot. It is printable: what is no
-	// name of a host has escapes in it.
+	// Name is as rules have it. What no host can be called has escapes for what is not
+	// printable, and is at most four times as long.
 	Name string
 	// Type is the type of the question, as "AAAA".
 	Type string
@@ -97,7 +90,8 @@ func (n *Names) Names(a netip.Addr) []string {
 
 // Pinned says whether the address is an answer to the name now.
 func (n *Names) Pinned(name string, a netip.Addr) bool {
-	return n.pins.pinned(canonical(name), a.Unmap(), time.Now())
+	name, ok := rules.Name(name)
+	return ok && n.pins.pinned(name, a.Unmap(), time.Now())
 }
 
 // Refresh is for programs that keep addresses for longer than they may: it looks the
@@ -116,7 +110,7 @@ func (n *Names) Refresh(ctx context.Context, a netip.Addr) []string {
 // Lookup returns the addresses of a name, as a program in the environment would get
 // them, and pins them. It is a *DeniedError if the policy denies the name.
 func (n *Names) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
-	name, ok := hostname(name)
+	name, ok := rules.Name(name)
 	if !ok {
 		return nil, &DeniedError{Decision: rules.Decision{Reason: BadName, Rule: -1}}
 	}
