@@ -12,9 +12,10 @@ const deniedRate = 20
 // closedPort is where packets go that are to be refused: nobody can listen there.
 const closedPort = 0
 
-// addDecide adds the chain that asks about packets. The queue has no bypass: without
-// somebody who answers, packets are dropped.
-func addDecide(c *nftables.Conn, t *nftables.Table, toQueue []expr.Any) {
+// addDecide adds the chain that asks about packets of TCP. The queue has no bypass:
+// without somebody who answers, packets are dropped. What is refused anyway is only
+// told of, so that it is refused at once.
+func addDecide(c *nftables.Conn, t *nftables.Table, v variant) {
 	chain := c.AddChain(&nftables.Chain{Name: "decide", Table: t, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityMangle})
 	add := func(parts ...[]expr.Any) { c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: join(parts...)}) }
@@ -24,8 +25,10 @@ func addDecide(c *nftables.Conn, t *nftables.Table, toQueue []expr.Any) {
 	for _, p := range []byte{unix.IPPROTO_UDP, unix.IPPROTO_TCP} {
 		add(protocol(p), port(53), accept())
 	}
-	add(protocol(unix.IPPROTO_TCP), states(stateNew|stateRelated), toQueue)
-	add(notStates(stateEstablished), limit(deniedRate), toQueue)
+	add(protocol(unix.IPPROTO_TCP), states(stateNew|stateRelated), v.toQueue())
+	if v.log {
+		add(notStates(stateEstablished), limit(deniedRate), toLog())
+	}
 }
 
 // addSteer adds the chain that gives the first packet of a connection another

@@ -93,13 +93,21 @@ func (f family) send(port uint16) []expr.Any {
 	}
 }
 
-// nativeQueue is of nft_queue, without its flag for a bypass.
-func nativeQueue() []expr.Any { return []expr.Any{&expr.Queue{Num: queueNumber}} }
-
-// xtQueue is the target of iptables (revision 0, which has no bypass either), by
-// nft_compat, for kernels that have that only.
-func xtQueue() []expr.Any {
+// toQueue asks for a verdict. The target of iptables is of revision 0, which has no
+// bypass either.
+func (v variant) toQueue() []expr.Any {
+	if v.native {
+		return []expr.Any{&expr.Queue{Num: queueNumber}}
+	}
 	info := xt.Unknown(make([]byte, 8)) // the number, 16 bits, aligned
 	binary.NativeEndian.PutUint16(info, queueNumber)
 	return []expr.Any{&expr.Target{Name: "NFQUEUE", Rev: 0, Info: &info}}
+}
+
+// toLog tells the same socket of a packet.
+func toLog() []expr.Any {
+	return []expr.Any{&expr.Log{
+		Key:   1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_SNAPLEN,
+		Group: queueNumber, Snaplen: copyRange,
+	}}
 }

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Messages of the queue, from linux/netfilter/nfnetlink_queue.h: a netlink header, a
-// nfgenmsg (family, version, queue), and attributes.
+// Messages of the queue and the log, from nfnetlink_queue.h and nfnetlink_log.h in
+// linux/netfilter: a netlink header, a nfgenmsg (family, version, number), and
+// attributes.
 const (
 	headers = unix.SizeofNlMsghdr + 4
 
@@ -16,14 +17,19 @@ const (
 	msgVerdict = unix.NFNL_SUBSYS_QUEUE<<8 | 1
 	msgConfig  = unix.NFNL_SUBSYS_QUEUE<<8 | 2
 
+	msgLogged    = unix.NFNL_SUBSYS_ULOG<<8 | 0
+	msgLogConfig = unix.NFNL_SUBSYS_ULOG<<8 | 1
+
 	attrPacketHeader  = 1 // id, 32 bits; then what is not needed
 	attrVerdictHeader = 2 // verdict, id
 	attrMark          = 3
 	attrPayload       = 10
+	attrLogPayload    = 9
 
 	attrConfigCommand = 1 // command, 8 bits; padding; family, 16 bits
 	attrConfigParams  = 2 // bytes to copy, 32 bits; mode, 8 bits
 	attrConfigLength  = 3 // packets that wait, 32 bits
+	attrLogBatch      = 5 // packets that are told of together, 32 bits
 
 	verdictDrop   = 0 // NF_DROP
 	verdictAccept = 1 // NF_ACCEPT
@@ -73,14 +79,15 @@ func next(b []byte) (typ uint16, body, rest []byte, err error) {
 type queued struct {
 	family  byte
 	id      uint32
+	verdict bool   // there is an id, to give a verdict for
 	payload []byte // its first copyRange bytes
 }
 
-// parseQueued reads the body of a msgPacket. ok is false without an id, for which no
-// verdict could be given.
-func parseQueued(b []byte) (q queued, ok bool) {
+// parseQueued reads the body of a message about a packet, whose payload is the
+// attribute of that type.
+func parseQueued(b []byte, payload uint16) (q queued) {
 	if len(b) < headers-unix.SizeofNlMsghdr {
-		return queued{}, false
+		return queued{}
 	}
 	q.family = b[0]
 	b = b[headers-unix.SizeofNlMsghdr:]
@@ -91,14 +98,14 @@ func parseQueued(b []byte) (q queued, ok bool) {
 		}
 		data := b[unix.SizeofNlAttr:length]
 		switch binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER) {
+		case payload:
+			q.payload = data
 		case attrPacketHeader:
 			if len(data) >= 4 {
-				q.id, ok = binary.BigEndian.Uint32(data), true
+				q.id, q.verdict = binary.BigEndian.Uint32(data), true
 			}
-		case attrPayload:
-			q.payload = data
 		}
 		b = b[min(len(b), (length+3)&^3):]
 	}
-	return q, ok
+	return q
 }

@@ -27,14 +27,15 @@ var (
 
 // Options are what Open needs to know.
 type Options struct {
-	// Decide is called with the first packet of each TCP connection, and again with
-	// each time that it is sent again, from before Open returns until Close does. It
-	// must not block: the verdict may be given later, by any goroutine. A packet
-	// without a verdict waits in the kernel, which keeps 512 a namespace, and drops
-	// what comes beyond that.
+	// Decide is called with the first packet of each TCP connection, from before Open
+	// returns until Close does, and again when it is sent again: after Drop, or by a
+	// program that makes packets by hand. It must not block: the verdict may be given
+	// later, by any goroutine. A packet without a verdict waits in the kernel, which
+	// keeps 512 a namespace, and drops what comes beyond that.
 	Decide func(*Packet)
 	// Denied is told of what is refused because it is neither TCP nor DNS: the first
-	// packet of a flow, 20 a second at most. It must not block. May be nil.
+	// packet of a flow, 20 a second at most. It must not block. May be nil. Kernels
+	// without nft_log and nfnetlink_log do not tell.
 	Denied func(Flow)
 }
 
@@ -85,10 +86,11 @@ func (n *Namespace) open(o Options) error {
 		if err := n.listen(families); err != nil {
 			return err
 		}
-		if err := loadTable(n.targets(families)); err != nil {
+		v, err := loadTable(n.targets(families))
+		if err != nil {
 			return err
 		}
-		if n.queue, err = openQueue(o); err != nil {
+		if n.queue, err = openQueue(o, v.log); err != nil {
 			return err
 		}
 		return addRoutes(families)

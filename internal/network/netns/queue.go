@@ -27,14 +27,17 @@ type queue struct {
 }
 
 // openQueue opens it in the thread's namespace.
-func openQueue(o Options) (*queue, error) {
+func openQueue(o Options, log bool) (*queue, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_NETFILTER)
 	if err != nil {
 		return nil, fmt.Errorf("open the packet queue: %w", err)
 	}
 	q := &queue{file: os.NewFile(uintptr(fd), "packet queue"), opts: o, done: make(chan struct{})}
 	if q.raw, err = q.file.SyscallConn(); err == nil {
-		err = q.bind()
+		err = q.bind(bindQueue())
+	}
+	if err == nil && log {
+		err = q.bind(bindLog())
 	}
 	if err != nil {
 		q.file.Close() //nolint:errcheck // the first error is the one to tell
@@ -44,10 +47,28 @@ func openQueue(o Options) (*queue, error) {
 	return q, nil
 }
 
-// bind waits a second for a process that had the queue and is about to end.
-func (q *queue) bind() error {
+// bindQueue asks for all at once, so that there is never a queue with other settings.
+func bindQueue() []byte {
+	m := message(nil, msgConfig, unix.NLM_F_ACK)
+	m = attribute(m, attrConfigCommand, commandBind, 0, 0, 0)
+	m = attribute(m, attrConfigParams, append(binary.BigEndian.AppendUint32(nil, copyRange), copyPacket)...)
+	m = attribute(m, attrConfigLength, binary.BigEndian.AppendUint32(nil, queueLength)...)
+	return finish(m)
+}
+
+// bindLog asks to be told of each packet at once.
+func bindLog() []byte {
+	m := message(nil, msgLogConfig, unix.NLM_F_ACK)
+	m = attribute(m, attrConfigCommand, commandBind)
+	m = attribute(m, attrConfigParams, append(binary.BigEndian.AppendUint32(nil, copyRange), copyPacket, 0)...)
+	m = attribute(m, attrLogBatch, binary.BigEndian.AppendUint32(nil, 1)...)
+	return finish(m)
+}
+
+// bind waits a second for a process that had the number and is about to end.
+func (q *queue) bind(m []byte) error {
 	for end := time.Now().Add(time.Second); ; time.Sleep(10 * time.Millisecond) {
-		err := q.configure()
+		err := q.configure(m)
 		taken := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EBUSY)
 		if !taken || time.Now().After(end) {
 			return err
@@ -55,13 +76,9 @@ func (q *queue) bind() error {
 	}
 }
 
-// configure asks for all at once, so that there is never a queue with other settings.
-func (q *queue) configure() error {
-	m := message(nil, msgConfig, unix.NLM_F_ACK)
-	m = attribute(m, attrConfigCommand, commandBind, 0, 0, 0)
-	m = attribute(m, attrConfigParams, append(binary.BigEndian.AppendUint32(nil, copyRange), copyPacket)...)
-	m = attribute(m, attrConfigLength, binary.BigEndian.AppendUint32(nil, queueLength)...)
-	if err := q.send(finish(m)); err != nil {
+// configure sends a message and waits for what the kernel says to it.
+func (q *queue) configure(m []byte) error {
+	if err := q.send(m); err != nil {
 		return err
 	}
 	buf := make([]byte, readSize)
@@ -81,8 +98,8 @@ func (q *queue) configure() error {
 				}
 				return nil
 			}
-			// It came in between, and will be sent again.
-			if p, ok := parseQueued(body); typ == msgPacket && ok {
+			// A packet that came in between will be sent again.
+			if p := parseQueued(body, attrPayload); typ == msgPacket && p.verdict {
 				q.verdict(p.id, verdictDrop, markRefused)
 			}
 			b = rest
@@ -112,30 +129,38 @@ func (q *queue) read() {
 			if err != nil {
 				break
 			}
-			if typ == msgPacket {
-				q.ask(body)
+			switch typ {
+			case msgPacket:
+				q.ask(parseQueued(body, attrPayload))
+			case msgLogged:
+				q.tell(parseQueued(body, attrLogPayload))
 			}
 			b = rest
 		}
 	}
 }
 
-func (q *queue) ask(body []byte) {
-	p, ok := parseQueued(body)
-	if !ok {
+// ask asks the owner about a packet.
+func (q *queue) ask(p queued) {
+	if !p.verdict {
 		return
 	}
 	flow, syn, ok := parse(p.family, p.payload)
 	switch {
-	case !ok:
+	case !ok || flow.Protocol != unix.IPPROTO_TCP:
 		q.verdict(p.id, verdictDrop, markRefused)
 	case syn:
 		q.opts.Decide(&Packet{Flow: flow, queue: q, id: p.id})
-	default: // no TCP, or one from the midst of a connection that is not known
-		if flow.Protocol != unix.IPPROTO_TCP && q.opts.Denied != nil {
-			q.opts.Denied(flow)
-		}
-		q.verdict(p.id, verdictAccept, markRefused) // the table refuses it
+	default: // from the midst of a connection that is not known
+		q.verdict(p.id, verdictAccept, markRefused)
+	}
+}
+
+// tell tells the owner of a packet that the kernel refuses.
+func (q *queue) tell(p queued) {
+	flow, _, ok := parse(p.family, p.payload)
+	if ok && q.opts.Denied != nil {
+		q.opts.Denied(flow)
 	}
 }
 

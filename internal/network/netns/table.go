@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,22 +30,32 @@ type target struct {
 // meet the next. Tests make it fail.
 var transaction = func() (*nftables.Conn, error) { return nftables.New() }
 
-// noQueue is set when the kernel turned out not to have nft_queue.
-var noQueue atomic.Bool
-
-// loadTable puts the table in the place of what was there, at once or not at all.
-func loadTable(targets []target) error {
-	if !noQueue.Load() {
-		err := replaceTable(targets, nativeQueue())
-		if !errors.Is(err, unix.ENOENT) {
-			return err
-		}
-		noQueue.Store(true)
-	}
-	return replaceTable(targets, xtQueue())
+// variant is what of the kernel a table uses.
+type variant struct {
+	native bool // nft_queue; else NFQUEUE of iptables, by nft_compat
+	log    bool // nft_log with nfnetlink_log; without it nobody is told of what is denied
 }
 
-func replaceTable(targets []target, toQueue []expr.Any) error {
+var variants = []variant{{true, true}, {false, true}, {true, false}, {false, false}}
+
+// works is the first variant that this kernel may have.
+var works atomic.Int32
+
+// loadTable puts the table in the place of what was there, at once or not at all.
+func loadTable(targets []target) (variant, error) {
+	for i := works.Load(); ; i++ {
+		err := replaceTable(targets, variants[i])
+		if errors.Is(err, unix.ENOENT) && int(i+1) < len(variants) {
+			continue // one of its expressions is not there
+		}
+		if err == nil {
+			works.Store(i)
+		}
+		return variants[i], err
+	}
+}
+
+func replaceTable(targets []target, v variant) error {
 	c, err := transaction()
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
@@ -55,7 +64,7 @@ func replaceTable(targets []target, toQueue []expr.Any) error {
 	c.AddTable(t) // so that there is one to delete
 	c.DelTable(t)
 	c.AddTable(t)
-	addDecide(c, t, toQueue)
+	addDecide(c, t, v)
 	addSteer(c, t, targets)
 	addRest(c, t)
 	if err := c.Flush(); err != nil {
