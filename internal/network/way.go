@@ -89,7 +89,7 @@ func Open(o Options) (*Way, error) {
 	o.Netns = os.NewFile(uintptr(fd), "netns")
 	w := newWay(o)
 	n := names.New(names.Options{
-		Table: func() names.Table { return w.table.Load() }, Upstream: o.Upstream, Own: own, Report: w.lookup,
+		Table: w.table.Load, Upstream: o.Upstream, Own: own, Report: w.lookup,
 	})
 	w.names = n
 	w.setUp = func() (closer, error) { return w.enter(n) }
