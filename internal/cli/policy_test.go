@@ -11,6 +11,7 @@ import (
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/network"
 	"github.com/exec-server/exec-server/internal/network/rules"
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 func TestRulesInWords(t *testing.T) {
@@ -164,4 +165,31 @@ func TestWhatIsWrongWithAnEdit(t *testing.T) {
 			t.Errorf("%s says %q, and not %q", tt.args, err, tt.says)
 		}
 	}
+}
+
+// Without containers there is nothing that could enforce one.
+func TestTheHostHasNoPolicy(t *testing.T) {
+	testroot.Need(t) // for the control socket
+	bare(t)
+	root := t.TempDir()
+	config := filepath.Join(root, "config.toml")
+	if err := os.WriteFile(config, []byte("version = 1\n[listen]\nurl = \"none\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "--config", config, "--root", root, "--runtime", "host")
+	eventually(t, root, "")
+	for _, tt := range []struct {
+		status int
+		args   []string
+	}{{0, nil}, {1, []string{"set", "--mode", "open"}}, {1, []string{"explain", "example.org:443"}}} {
+		out, err := exec(t, tt.status, "", append([]string{"--root", root, "env", "policy", "box"}, tt.args...)...)
+		if !strings.Contains(out+err, "box has no network policy: with --runtime host") {
+			t.Errorf("%s says %q, %q", tt.args, out, err)
+		}
+	}
+	if _, err := exec(t, 1, "", "--root", root, "env", "policy", "../x"); !strings.Contains(err, "is no name of an environment") {
+		t.Errorf("a bad name: %q", err)
+	}
+	p.stop()
+	p.ends(0)
 }

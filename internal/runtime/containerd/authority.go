@@ -37,7 +37,11 @@ func (r *Runtime) certificate(p *plan) error {
 	if !p.spec.Network.Intercept {
 		return nil
 	}
-	ca, err := broker.OpenAuthority(authorityIn(p.env.dir), p.spec.Name)
+	dir := authorityIn(p.env.dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("network: the environment's CA: %w", err)
+	}
+	ca, err := broker.OpenAuthority(dir, p.spec.Name)
 	if err != nil {
 		return fmt.Errorf("network: the environment's CA: %w", err)
 	}
