@@ -102,6 +102,15 @@ func (r *rig) Pinned(name string, a netip.Addr) bool {
 	return slices.Contains(r.Names(a), name)
 }
 
+func (r *rig) Lookup(_ context.Context, name string) ([]netip.Addr, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pins[name] == nil {
+		return nil, errors.New("no server answers")
+	}
+	return r.pins[name], nil
+}
+
 func (r *rig) dialWorld(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
 	r.mu.Lock()
 	real, pause := r.world[to.String()], r.pause
@@ -217,23 +226,19 @@ func (r *rig) must(to string, how ...string) *net.TCPConn {
 	return c
 }
 
-// say sends text, and returns what comes until the end.
+// say sends text, and returns what comes until the end. The error is that the end is
+// not the other's, but a reset.
 func say(t *testing.T, c *net.TCPConn, text string) (string, error) {
 	t.Helper()
-	if _, err := c.Write([]byte(text)); err != nil {
-		return "", err
-	}
-	if err := c.CloseWrite(); err != nil {
-		return "", err
-	}
+	_, sent := c.Write([]byte(text))
+	closed := c.CloseWrite()
 	b, err := io.ReadAll(c)
-	return string(b), err
+	return string(b), errors.Join(sent, closed, err)
 }
 
-// echo answers "you said: " and all that it is told.
+// echo answers with what it is told.
 func echo(c *net.TCPConn) {
 	defer c.Close()
-	_, _ = c.Write([]byte("you said: "))
 	_, _ = io.Copy(c, c)
 	_ = c.CloseWrite()
 }

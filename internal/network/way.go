@@ -69,11 +69,12 @@ type Way struct {
 	closed bool
 }
 
-// pins is what connections need of names.Names.
+// pins is what is needed of names.Names.
 type pins interface {
 	Names(netip.Addr) []string
 	Refresh(context.Context, netip.Addr) []string
 	Pinned(string, netip.Addr) bool
+	Lookup(context.Context, string) ([]netip.Addr, error)
 }
 
 type closer interface{ Close() error }

@@ -24,10 +24,7 @@ var answered = map[uint16]bool{
 // answer puts the answer to a question into r, and reports what was decided.
 func (n *Names) answer(ctx context.Context, q dns.Question, r *dns.Msg) {
 	name, ok := rules.Name(q.Name)
-	event := Event{Name: name, Type: typeName(q.Qtype), Rule: -1}
-	if !ok {
-		event.Name = shown(q.Name)
-	}
+	event := Event{Name: shown(q.Name), Type: typeName(q.Qtype), Rule: -1}
 	d := rules.Decision{Verdict: rules.Deny, Reason: BadName, Rule: -1}
 	switch {
 	case q.Qclass != dns.ClassINET || !answered[q.Qtype]:
@@ -51,7 +48,7 @@ func (n *Names) answer(ctx context.Context, q dns.Question, r *dns.Msg) {
 	case errors.As(err, &denied):
 		event.Kind, event.Reason, event.Rule = Denied, denied.Decision.Reason, denied.Decision.Rule
 		r.Rcode = dns.RcodeNameError
-		explain(r, dns.ExtendedErrorCodeBlocked, denied.Error())
+		explain(r, denied.Error())
 	case err != nil:
 		event.Kind, event.Err = Failed, err
 		r.Rcode = dns.RcodeServerFailure
@@ -66,16 +63,19 @@ func (n *Names) answerAllowed(ctx context.Context, q dns.Question, name string, 
 	if d.Verdict != rules.Allow {
 		return &DeniedError{d}
 	}
-	switch {
-	case q.Qtype == dns.TypeA || q.Qtype == dns.TypeAAAA:
+	switch q.Qtype {
+	case dns.TypeA, dns.TypeAAAA:
 		f, err := n.lookup(ctx, name, q.Qtype == dns.TypeAAAA)
 		if err != nil {
 			return err
 		}
 		addresses(q, f, r)
-	case q.Qtype == dns.TypeHTTPS || q.Qtype == dns.TypeSVCB:
+		if f.removed && len(f.addrs) == 0 {
+			explain(r, "the policy denies the addresses of the name")
+		}
+	case dns.TypeHTTPS, dns.TypeSVCB:
 		// No data: they would bring keys that hide the name, and other addresses.
-	case q.Qtype == dns.TypeANY:
+	case dns.TypeANY:
 		// RFC 8482.
 		r.Answer = append(r.Answer, &dns.HINFO{Hdr: header(q, dns.TypeHINFO, maxTTL), Cpu: "RFC8482"})
 	default:
@@ -127,10 +127,10 @@ func header(q dns.Question, rrtype uint16, ttl time.Duration) dns.RR_Header {
 	return dns.RR_Header{Name: q.Name, Rrtype: rrtype, Class: dns.ClassINET, Ttl: uint32(max(ttl, 0) / time.Second)}
 }
 
-// explain adds why to an answer (RFC 8914), for those who asked in a way that has
-// room for it.
-func explain(r *dns.Msg, code uint16, text string) {
+// explain adds to an answer that it is the policy's (RFC 8914), for those who asked in
+// a way that has room for it.
+func explain(r *dns.Msg, text string) {
 	if opt := r.IsEdns0(); opt != nil {
-		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
+		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: dns.ExtendedErrorCodeBlocked, ExtraText: text})
 	}
 }

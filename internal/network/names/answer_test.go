@@ -231,9 +231,12 @@ func TestNothingOfTheProgramLeavesButTheName(t *testing.T) {
 }
 
 func TestDeniedNamesSayWhy(t *testing.T) {
-	e := newEnvironment(t, upstream(t, newZone(t)), allowing("pypi.org")).serve()
-	m := e.exchange(new(dns.Msg).SetQuestion("evil.test.", dns.TypeA).SetEdns0(1232, false), "udp")
-	if o := m.IsEdns0().Option; len(o) != 1 || !strings.Contains(o[0].String(), "Blocked") || !strings.Contains(o[0].String(), "(mode)") {
-		t.Errorf("%v", m)
+	z := newZone(t, "rebound.test. 60 A 10.0.0.1")
+	e := newEnvironment(t, upstream(t, z), allowing("rebound.test")).serve()
+	for name, why := range map[string]string{"evil.test.": "name (mode)", "rebound.test.": "addresses"} {
+		m := e.exchange(new(dns.Msg).SetQuestion(name, dns.TypeA).SetEdns0(1232, false), "udp")
+		if o := m.IsEdns0().Option; len(o) != 1 || !strings.Contains(o[0].String(), "Blocked") || !strings.Contains(o[0].String(), why) {
+			t.Errorf("%v", m)
+		}
 	}
 }

@@ -75,7 +75,7 @@ func (n *Names) permitted(k key, f found) found {
 		}
 		n.o.Report(Event{Kind: Removed, Name: k.name, Type: typeName(family(k.v6)), Addr: a, Reason: d.Reason, Rule: d.Rule})
 	}
-	f.addrs = addrs
+	f.removed, f.addrs = len(addrs) < len(f.addrs), addrs
 	return f
 }
 

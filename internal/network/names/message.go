@@ -56,16 +56,17 @@ func (n *Names) reply(ctx context.Context, message []byte, datagram bool) []byte
 	return b
 }
 
-// busy returns the answer to a message for which there is no room, or nil.
-func busy(message []byte) []byte {
-	if len(message) < headerSize || message[2]&0x80 != 0 {
+// busy returns the answer to a message for which there is no room, or nil, and
+// reports it.
+func (n *Names) busy(message []byte) []byte {
+	var q dns.Msg
+	if q.Unpack(message) != nil || q.Response || len(q.Question) != 1 {
 		return nil
 	}
-	// The header alone is an answer: id, operation and that recursion was desired.
-	b := make([]byte, headerSize)
-	copy(b, message[:3])
-	b[2] = b[2]&0x79 | 0x80
-	b[3] = 0x80 | dns.RcodeServerFailure
+	n.o.Report(Event{Kind: Failed, Name: shown(q.Question[0].Name), Type: typeName(q.Question[0].Qtype), Rule: -1, Err: errBusy})
+	r := new(dns.Msg).SetRcode(&q, dns.RcodeServerFailure)
+	r.RecursionAvailable = true
+	b, _ := r.Pack()
 	return b
 }
 

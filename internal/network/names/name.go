@@ -8,9 +8,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// shown is a name that no host has, as it is reported: with escapes for what is not
-// printable.
-func shown(name string) string { return strings.TrimSuffix(name, ".") }
+// shown is a name as it is reported: as rules have it, or with escapes for what is
+// not printable.
+func shown(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 // under says whether a name is the domain or in it.
 func under(name, domain string) bool {

@@ -5,6 +5,7 @@
 package names
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"sync"
@@ -43,7 +44,7 @@ const BadName rules.Reason = "bad-name"
 type Event struct {
 	Kind Kind
 	// Name is as rules have it. What no host can be called has escapes for what is not
-	// printable, and is at most four times as long.
+	// printable, and is at most four times as long as a name.
 	Name string
 	// Type is the type of the question, as "AAAA".
 	Type string
@@ -108,7 +109,8 @@ func (n *Names) Refresh(ctx context.Context, a netip.Addr) []string {
 }
 
 // Lookup returns the addresses of a name, as a program in the environment would get
-// them, and pins them. It is a *DeniedError if the policy denies the name.
+// them, and pins them: IPv4 first, and none if it has none. The error is a
+// *DeniedError if the policy denies the name.
 func (n *Names) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	name, ok := rules.Name(name)
 	if !ok {
@@ -122,8 +124,8 @@ func (n *Names) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	}
 	wg.Wait()
 	addrs := append(families[0].addrs, families[1].addrs...)
-	if len(addrs) == 0 && errs[0] != nil {
-		return nil, errs[0]
+	if len(addrs) == 0 {
+		return nil, cmp.Or(errs[0], errs[1])
 	}
 	return addrs, nil
 }

@@ -71,7 +71,10 @@ func TestTooManyDatagrams(t *testing.T) {
 	if m := e.query("a.example.com", dns.TypeA); len(m.Answer) != 1 {
 		t.Errorf("%v", m)
 	}
-	if busy(nil) != nil || busy(make([]byte, 11)) != nil || busy([]byte{0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0}) != nil {
+	if ev := e.took(); len(ev) != 2 || ev[0].Kind != Failed || ev[0].Name != "a.example.com" || ev[0].Err == nil {
+		t.Errorf("%+v", ev)
+	}
+	if e.busy(nil) != nil || e.busy(make([]byte, 11)) != nil || e.busy([]byte{0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0}) != nil {
 		t.Error("answered what is no question")
 	}
 }

@@ -77,7 +77,7 @@ func (e *entry) covers(port uint16, app Protocol) bool {
 
 // total tells whether the entry leaves nothing of its hosts.
 func (e *entry) total(veth bool) bool {
-	return e.ports == nil && e.protocols.cover(TCP) && (e.protocols.cover(UDP) || !veth)
+	return e.ports == nil && e.protocols.cover(TCP) && (!veth || e.protocols.cover(UDP) && e.protocols.cover(ICMP))
 }
 
 // contains tells whether an entry of a prefix, or of everything, has the address.
@@ -112,6 +112,9 @@ func (s protocols) trusting(app Protocol) bool {
 }
 
 func (s protocols) String() string {
+	if s == setOf(TCP, TLS, HTTP, UDP, ICMP) {
+		return "all protocols"
+	}
 	var names []string
 	for _, p := range []Protocol{TCP, TLS, HTTP, UDP, ICMP} {
 		if s&bits[p] != 0 {
