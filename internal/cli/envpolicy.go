@@ -48,7 +48,7 @@ func (s *policyShowCmd) Run(ctx context.Context, common *Common, std Streams, c 
 
 type policySetCmd struct {
 	Mode   string   `enum:",none,rules,open" default:"" placeholder:"none|rules|open" help:"What becomes of what no rule is about."`
-	Allow  []string `sep:"none" placeholder:"WORDS" help:"Add a rule: names, *.SUFFIXES and prefixes, as in 'pypi.org *.pypi.org', and what of ports=80,8000-8100 protocols=tcp is to be said. May be repeated."`
+	Allow  []string `sep:"none" placeholder:"WORDS" help:"Add a rule. Words are HOST[:PORTS][/PROTOCOLS]: 'pypi.org *.pypi.org', '10.1.0.0/16:22,8000-8100', 'db.example:5432/tcp', '*'. May be repeated."`
 	Deny   []string `sep:"none" placeholder:"WORDS" help:"Add a rule that denies, in the same words. May be repeated."`
 	Remove []int    `placeholder:"N" help:"Remove the rule with that number, as it is shown. May be repeated."`
 	From   string   `xor:"from" placeholder:"FILE" help:"Begin from a whole policy in a file of JSON, as 'policy NAME --json' has it; - is standard input."`
@@ -84,20 +84,18 @@ func (s *policySetCmd) edit(name string, in io.Reader) (control.EditPolicy, erro
 	for _, n := range s.Remove {
 		e.Remove = append(e.Remove, n-1)
 	}
-	for _, words := range s.Allow {
-		r, err := parseRule(words)
-		if err != nil {
-			return e, usageError("--allow: " + err.Error())
+	for _, list := range []struct {
+		flag   string
+		words  []string
+		denies bool
+	}{{"--allow", s.Allow, false}, {"--deny", s.Deny, true}} {
+		for _, words := range list.words {
+			all, err := parseRules(words, list.denies)
+			if err != nil {
+				return e, usageError(list.flag + ": " + err.Error())
+			}
+			e.Add = append(e.Add, all...)
 		}
-		e.Add = append(e.Add, r)
-	}
-	for _, words := range s.Deny {
-		r, err := parseRule(words)
-		if err != nil {
-			return e, usageError("--deny: " + err.Error())
-		}
-		r.Allow, r.Deny = nil, r.Allow
-		e.Add = append(e.Add, r)
 	}
 	if s.From != "" {
 		whole, err := readPolicy(s.From, in)

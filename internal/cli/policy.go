@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/network/rules"
@@ -102,5 +104,20 @@ func (d *daemon) ExplainPolicy(ctx context.Context, q control.ExplainPolicy) (co
 		lines, err := n.Explain(ctx, q.Target, q.Protocol)
 		return control.Explained{Running: true, Lines: lines}, err
 	}
-	return control.Explained{}, fmt.Errorf("%s is not running: its next container begins with the policy of profile %q", q.Name, s.Profile)
+	lines, err := explain(s.Network, q)
+	return control.Explained{Lines: lines}, err
+}
+
+// explain is for a policy that is not in force: no name is looked up.
+func explain(p rules.Policy, q control.ExplainPolicy) ([]string, error) {
+	host, text, err := net.SplitHostPort(q.Target)
+	port, err2 := strconv.ParseUint(text, 10, 16)
+	if err != nil || err2 != nil || port == 0 {
+		return nil, fmt.Errorf("%q is not HOST:PORT", q.Target)
+	}
+	table, err := rules.Compile(p)
+	if err != nil {
+		return nil, err
+	}
+	return table.Explain(rules.Question{Host: host, Port: uint16(port), Protocol: q.Protocol}), nil
 }

@@ -15,34 +15,33 @@ import (
 )
 
 func TestRulesInWords(t *testing.T) {
-	for words, want := range map[string]rules.Rule{
-		"pypi.org":                           {Allow: []string{"pypi.org"}},
-		" *.pypi.org  10.0.0.0/8 ports=443 ": {Allow: []string{"*.pypi.org", "10.0.0.0/8"}, Ports: []rules.Ports{{First: 443, Last: 443}}},
-		"db ports=5432,8000-8100 protocols=tcp,tls": {
-			Allow: []string{"db"}, Ports: []rules.Ports{{First: 5432, Last: 5432}, {First: 8000, Last: 8100}}, Protocols: []rules.Protocol{rules.TCP, rules.TLS},
+	port := func(first, last uint16) rules.Ports { return rules.Ports{First: first, Last: last} }
+	for words, want := range map[string][]rules.Rule{
+		"pypi.org":                   {{Allow: []string{"pypi.org"}}},
+		" *.pypi.org  10.0.0.0/8\t*": {{Allow: []string{"*.pypi.org", "10.0.0.0/8", "*"}}},
+		"a:443 b:443 c d:8000-8100/tcp": {
+			{Allow: []string{"a", "b"}, Ports: []rules.Ports{port(443, 443)}}, {Allow: []string{"c"}},
+			{Allow: []string{"d"}, Ports: []rules.Ports{port(8000, 8100)}, Protocols: []rules.Protocol{rules.TCP}},
 		},
-		"api header=X-Key secret_file=/k placeholder=12345678": {Allow: []string{"api"}, Credential: &rules.Credential{Header: "X-Key", SecretFile: "/k", Placeholder: "12345678"}},
-		"git basic_user=x secret_env=KEY":                      {Allow: []string{"git"}, Credential: &rules.Credential{BasicUser: "x", SecretEnv: "KEY"}},
 	} {
-		got, err := parseRule(words)
+		got, err := parseRules(words, false)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %+v, %v", words, got, err)
 		}
+		shown := ""
+		for _, r := range got {
+			shown += strings.TrimPrefix(r.String(), "allow ") + " "
+		}
 		// What is shown can be said again.
-		again, err := parseRule(strings.TrimPrefix(ruleText(got), "allow "))
-		if err != nil || !reflect.DeepEqual(again, want) {
-			t.Errorf("%q is shown as %q, which is %+v, %v", words, ruleText(got), again, err)
+		if again, err := parseRules(shown, false); err != nil || !reflect.DeepEqual(again, want) {
+			t.Errorf("%q is shown as %q, which is %+v, %v", words, shown, again, err)
 		}
 	}
-	for words, says := range map[string]string{
-		"":                  "names nothing",
-		"ports=443":         "names nothing",
-		"x ports=0":         "neither a port",
-		"x ports=":          "neither a port",
-		"x port=443":        `"port" is none of`,
-		"x secret=hunter2!": `"secret" is none of`,
-	} {
-		if r, err := parseRule(words); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
+	if got, err := parseRules("a b:1", true); err != nil || len(got) != 2 || got[0].Deny[0] != "a" || got[1].Deny[0] != "b" || len(got[0].Allow) > 0 {
+		t.Errorf("denied it is %+v, %v", got, err)
+	}
+	for words, says := range map[string]string{"": "names nothing", " ": "names nothing", "a x:0": `"x:0": "0" is neither a port`} {
+		if r, err := parseRules(words, false); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is %+v, %v", words, r, err)
 		}
 	}
@@ -112,7 +111,7 @@ mode         rules
 intercept    yes
 limit        1MiB a second in each direction
 limit        9 connections at a time
-rule 1       allow a.example *.b.example ports=443
+rule 1       allow a.example:443 *.b.example:443
 rule 2       deny 10.0.0.0/8
 traffic      3 allowed, 2 denied, 1 open, 5 lookups, 10 bytes in, 20 bytes out
 denied       1 by mode
@@ -149,7 +148,7 @@ func TestWhatIsWrongWithAnEdit(t *testing.T) {
 	}{
 		{"nothing to change is given", []string{"set"}, 2},
 		{`--allow: "" names nothing`, []string{"set", "--allow", ""}, 2},
-		{"--deny: \"port\" is none of", []string{"set", "--deny", "x port=1"}, 2},
+		{"--deny: \"x:y\": ", []string{"set", "--deny", "x:y"}, 2},
 		{"must be one of", []string{"set", "--mode", "all"}, 2},
 		{"can't be used together", []string{"set", "--reset", "--from", "x"}, 2},
 		{"no such file", []string{"set", "--from", file + "x"}, 1},

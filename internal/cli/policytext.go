@@ -21,81 +21,24 @@ import (
 // may be looked up for it.
 const policyTime = 20 * time.Second
 
-// parseRule reads a rule that allows: names and prefixes, and what has a key.
-func parseRule(words string) (r rules.Rule, err error) {
-	var c rules.Credential
+// parseRules reads words of the form HOST[:PORTS][/PROTOCOLS]. Those that have ports
+// and protocols in common make one rule.
+func parseRules(words string, denies bool) (all []rules.Rule, err error) {
 	for word := range strings.FieldsSeq(words) {
-		key, value, keyed := strings.Cut(word, "=")
-		switch {
-		case !keyed:
-			r.Allow = append(r.Allow, word)
-		case key == "ports":
-			for one := range strings.SplitSeq(value, ",") {
-				p, err := rules.ParsePorts(one)
-				if err != nil {
-					return r, err
-				}
-				r.Ports = append(r.Ports, p)
-			}
-		case key == "protocols":
-			for one := range strings.SplitSeq(value, ",") {
-				r.Protocols = append(r.Protocols, rules.Protocol(one))
-			}
-		case key == "header":
-			c.Header = value
-		case key == "basic_user":
-			c.BasicUser = value
-		case key == "secret_file":
-			c.SecretFile = value
-		case key == "secret_env":
-			c.SecretEnv = value
-		case key == "placeholder":
-			c.Placeholder = value
-		default:
-			return r, fmt.Errorf("%s is none of ports, protocols, header, basic_user, secret_file, secret_env, placeholder", strconv.Quote(key))
+		r, err := rules.Parse(word, denies)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", word, err)
 		}
-	}
-	if len(r.Allow) == 0 {
-		return r, fmt.Errorf("%q names nothing", words)
-	}
-	if c.Header+c.BasicUser+c.SecretFile+c.SecretEnv+c.Placeholder != "" {
-		r.Credential = &c
-	}
-	return r, nil
-}
-
-// ruleText is a rule in the words that parseRule reads.
-func ruleText(r rules.Rule) string {
-	verb, list := "allow", r.Allow
-	if len(r.Deny) > 0 {
-		verb, list = "deny", r.Deny
-	}
-	words := append([]string{verb}, list...)
-	if len(r.Ports) > 0 {
-		words = append(words, "ports="+join(r.Ports))
-	}
-	if len(r.Protocols) > 0 {
-		words = append(words, "protocols="+join(r.Protocols))
-	}
-	if c := r.Credential; c != nil {
-		for _, pair := range [][2]string{
-			{"header", c.Header}, {"format", c.Format}, {"basic_user", c.BasicUser}, {"secret_file", c.SecretFile}, {"secret_env", c.SecretEnv},
-			{"secret_command", strings.Join(c.SecretCommand, " ")}, {"placeholder", c.Placeholder},
-		} {
-			if pair[1] != "" {
-				words = append(words, pair[0]+"="+pair[1])
-			}
+		if i := len(all) - 1; i >= 0 && slices.Equal(all[i].Ports, r.Ports) && slices.Equal(all[i].Protocols, r.Protocols) {
+			all[i].Allow, all[i].Deny = append(all[i].Allow, r.Allow...), append(all[i].Deny, r.Deny...)
+			continue
 		}
+		all = append(all, r)
 	}
-	return strings.Join(words, " ")
-}
-
-func join[T any](list []T) string {
-	texts := make([]string, len(list))
-	for i, one := range list {
-		texts[i] = fmt.Sprint(one)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%q names nothing", words)
 	}
-	return strings.Join(texts, ",")
+	return all, nil
 }
 
 // showPolicy prints a policy and, of a sandbox, the counters.
@@ -124,7 +67,7 @@ func showPolicy(w io.Writer, p control.Policy, now time.Time) error {
 		out.print("limit        %s", limit)
 	}
 	for i, r := range p.Policy.Rules {
-		out.print("rule %-6s  %s", strconv.Itoa(i+1), ruleText(r))
+		out.print("rule %-6s  %s", strconv.Itoa(i+1), r)
 	}
 	if p.Stats != nil {
 		out.stats(*p.Stats, now)

@@ -70,6 +70,7 @@ func TestThePolicyOfAProfileIsInForce(t *testing.T) {
 	expect(t, "before its start", r.policy(0), "default (not running")
 	expect(t, "before its start", r.policy(0), "rule 1       allow web.example\n")
 	expect(t, "a change before its start", r.policy(1, "set", "--mode", "open"), "default is not running")
+	expect(t, "explained before its start", r.policy(0, "explain", "web.example:443"), "allowed by rule 1")
 	h := s.connect("/", "")
 	for script, want := range map[string]string{
 		"visit http://web.example/":                    "ok",
@@ -127,11 +128,10 @@ func TestAPolicyIsChangedWhileItCounts(t *testing.T) {
 		}
 	}
 	try(h, false, false)
-	expect(t, "set", r.policy(0, "set", "--mode", "rules", "--allow", "*.example ports=80", "--deny", "other.example"), "rule 2       deny other.example\n")
+	expect(t, "set", r.policy(0, "set", "--mode", "rules", "--allow", "*.example:80", "--deny", "other.example"), "rule 2       deny other.example\n")
 	try(h, true, false)
 	for says, args := range map[string][]string{
-		`rule 3: allow: "a,b"`:                 {"--allow", "a,b"},
-		"rule 3: protocols":                    {"--allow", "x ports=80 protocols=icmp"},
+		"rule 3: protocols":                    {"--allow", "x/udp"},
 		"there is no rule 7":                   {"--remove", "7"},
 		"intercept can only be set in the pro": {"--from", r.file("policy", `{"mode":"rules","intercept":true}`)},
 	} {
@@ -148,7 +148,7 @@ func TestAPolicyIsChangedWhileItCounts(t *testing.T) {
 	h = s.connect("/", session)
 	try(h, true, false)
 	expect(t, "after a crash", r.policy(0), "rule 2       deny other.example\n")
-	expect(t, "remove", r.policy(0, "set", "--remove", "2"), "rule 1       allow *.example ports=80\n")
+	expect(t, "remove", r.policy(0, "set", "--remove", "2"), "rule 1       allow *.example:80\n")
 	try(h, true, true)
 	expect(t, "reset", r.policy(0, "set", "--reset"), "mode         none\n")
 	try(h, false, false)
@@ -218,6 +218,28 @@ func TestTheCAOfAnEnvironment(t *testing.T) {
 	expect(t, "writing", h.sh("echo x 2>&1 > /run/exec-server/ca.pem"), "Read-only")
 	if got := h.sh("grep -rl 'PRIVATE KEY' /run /etc /workspace 2>/dev/null"); got != "" {
 		t.Errorf("a key is in %s", got)
+	}
+}
+
+// A secret is added to HTTPS on the way, and nowhere in the sandbox.
+func TestACredentialIsAddedOutsideOfTheSandbox(t *testing.T) {
+	n, config := newInternet(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("open-sesame\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRoot(t, config+profile+fmt.Sprintf("[profile.default.network]\nmode = \"rules\"\nintercept = true\n"+
+		"[[profile.default.network.rule]]\nallow = [\"web.example\"]\ncredential = { secret_file = %q }\n"+
+		"[[profile.default.network.rule]]\nallow = [\"other.example\"]\n", secret))
+	t.Setenv("SSL_CERT_FILE", r.file("world.pem", string(n.CA.PEM())))
+	h := r.serveIn(n).connect("/", "")
+	expect(t, "with a credential", h.sh("visit https://web.example/x"), `"Authorization":["Bearer open-sesame"]`)
+	expect(t, "without one", h.sh("visit https://other.example/x"), "unknown authority") // nothing is intercepted there
+	if got := h.sh("cat /proc/*/environ /run/exec-server/*.pem /etc/* 2>/dev/null | grep sesame"); got != "" {
+		t.Errorf("in the sandbox there is %q", got)
+	}
+	if got := r.policy(0, "--json"); strings.Contains(got, "sesame") || !strings.Contains(got, secret) {
+		t.Errorf("the policy is shown as %s", got)
 	}
 }
 

@@ -56,10 +56,14 @@ func (f editFile) policy(container string, made rules.Policy) (rules.Policy, err
 	return e.Policy, nil
 }
 
-// remove removes the file, if it is there.
-func (f editFile) remove() error {
-	if err := os.Remove(string(f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the edited policy: %w", err)
+// forgetNetwork removes what is written down of the network of an environment's
+// container, in the environment's directory.
+func forgetNetwork(dir string) error {
+	var errs []error
+	for _, path := range []string{string(editsIn(dir)), volumeIn(dir)} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -19,11 +19,12 @@ import (
 type way struct {
 	runtime.Network
 	container string
-	edits     editFile
+	dir       string // of what lasts of the environment
 	// intercept tells whether the container was made to trust its CA.
 	intercept bool
 
-	mu sync.Mutex // serialises Set
+	mu   sync.Mutex // serialises Set and keepVolume
+	kept int64      // what was written down last of how much has passed
 }
 
 // openNetwork puts the policy in force in the namespace of the sandbox's init,
@@ -37,14 +38,16 @@ func (s *sandbox) openNetwork(policy rules.Policy) error {
 		return fmt.Errorf("network: %w", err)
 	}
 	defer ns.Close()
+	dir := s.r.envs.dir(s.spec.Name)
 	n, err := s.r.opts.Network(network.Options{
-		Name: s.spec.Name, Netns: ns, Upstream: s.r.opts.Upstream, Policy: policy, Dir: authorityIn(s.r.envs.dir(s.spec.Name)),
-		Log: s.r.opts.Log.With().Str("environment", s.spec.Name).Logger(),
+		Name: s.spec.Name, Netns: ns, Upstream: s.r.opts.Upstream, Policy: policy, Dir: authorityIn(dir),
+		Used: volumeOf(dir, s.task.ID()),
+		Log:  s.r.opts.Log.With().Str("environment", s.spec.Name).Logger(),
 	})
 	if err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
-	s.way = &way{Network: n, container: s.task.ID(), edits: s.edits(), intercept: s.spec.Network.Intercept}
+	s.way = &way{Network: n, container: s.task.ID(), dir: dir, intercept: s.spec.Network.Intercept}
 	return nil
 }
 
@@ -87,7 +90,7 @@ func (s *sandbox) closeNetwork() error {
 	if s.way == nil {
 		return nil
 	}
-	if err := s.way.Close(); err != nil {
+	if err := errors.Join(s.way.keepVolume(), s.way.Close()); err != nil {
 		return fmt.Errorf("close the network: %w", err)
 	}
 	return nil
@@ -100,9 +103,6 @@ func (s *sandbox) Network() runtime.Network {
 	}
 	return s.way
 }
-
-// edits is the file with what was changed in the policy.
-func (s *sandbox) edits() editFile { return editsIn(s.r.envs.dir(s.spec.Name)) }
 
 // errNoCA says why a policy cannot be in force in a container.
 var errNoCA = errors.New("intercept can only be set in the profile: the container was made without a CA of its own")
@@ -118,7 +118,7 @@ func (w *way) Set(policy rules.Policy, closeOpen bool) error {
 	if err := w.Network.Set(policy, closeOpen); err != nil {
 		return err
 	}
-	if err := w.edits.write(edit{Container: w.container, Policy: policy}); err != nil {
+	if err := editsIn(w.dir).write(edit{Container: w.container, Policy: policy}); err != nil {
 		return errors.Join(fmt.Errorf("keep the policy: %w", err), w.Network.Set(before, false))
 	}
 	return nil

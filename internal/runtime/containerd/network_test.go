@@ -25,6 +25,7 @@ type exit struct {
 	policy rules.Policy
 	inode  uint64 // of the namespace
 	closed bool
+	used   int64
 	err    error // of Set
 }
 
@@ -33,7 +34,7 @@ func openExit(o network.Options) (runtime.Network, error) {
 	if err := unix.Fstat(int(o.Netns.Fd()), &st); err != nil {
 		return nil, err
 	}
-	return &exit{policy: o.Policy, inode: st.Ino}, nil
+	return &exit{policy: o.Policy, inode: st.Ino, used: o.Used}, nil
 }
 
 func (e *exit) Policy() rules.Policy {
@@ -53,7 +54,11 @@ func (e *exit) Set(p rules.Policy, _ bool) error {
 
 func (e *exit) Explain(context.Context, string, rules.Protocol) ([]string, error) { return nil, nil }
 
-func (e *exit) Stats() network.Stats { return network.Stats{} }
+func (e *exit) Stats() network.Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return network.Stats{Used: e.used}
+}
 
 func (e *exit) Close() error {
 	e.mu.Lock()
@@ -228,6 +233,36 @@ func TestAnEditedPolicyLastsAsLongAsItsContainer(t *testing.T) {
 		t.Errorf("the next container allows %s", got)
 	}
 	d.remove(t, a)
+}
+
+// How much has passed counts on after a restart, for that container.
+func TestTheVolumeOfAContainerIsKept(t *testing.T) {
+	p := newPlace(t)
+	d := p.startDaemon(t)
+	staticImage(t, d.ctx, d.server.Client())
+	bounded := allowing("example.org")
+	bounded.Bytes = 100
+	spec := runtime.Spec{Name: "a", Image: "test/static:1", Network: bounded}
+	a, err := d.Create(d.ctx, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exitOf(a).used = 42
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = p.startDaemon(t)
+	adopted, err := d.Adopt(d.ctx)
+	if err != nil || len(adopted) != 1 {
+		t.Fatalf("adopted %v, %v", adopted, err)
+	}
+	if got := adopted[0].Network().Stats().Used; got != 42 {
+		t.Errorf("after a restart %d has passed", got)
+	}
+	d.remove(t, adopted[0])
+	if got := d.create(t, spec).Network().Stats().Used; got != 0 {
+		t.Errorf("of the next container %d has passed", got)
+	}
 }
 
 func TestNameServersOfASandbox(t *testing.T) {

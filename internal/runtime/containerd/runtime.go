@@ -112,6 +112,7 @@ func New(opts Options) (*Runtime, error) {
 	}
 	r.cgroup = findCgroups(instance(opts.State))
 	r.ctx, r.cancel = context.WithCancel(namespaces.WithNamespace(context.Background(), r.opts.Namespace))
+	r.tasks.Go(r.keepVolumes)
 	if r.idmap, err = r.probeIDMap(r.ctx); err != nil {
 		r.opts.Log.Info().Err(err).Msg("layers cannot be id-mapped here; images are copied once per environment instead")
 	}

@@ -88,7 +88,7 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	ctx, cancel := s.r.lasting(ctx)
 	defer cancel()
 	s.farewell(ctx)
-	if err := errors.Join(s.closeNetwork(), s.edits().remove()); err != nil {
+	if err := errors.Join(s.closeNetwork(), forgetNetwork(s.r.envs.dir(s.spec.Name))); err != nil {
 		s.r.opts.Log.Warn().Err(err).Str("environment", s.spec.Name).Msg("a network is not cleared up")
 	}
 	if err := s.r.purge(ctx, s.task.ID(), s.task); err != nil {
