@@ -35,6 +35,8 @@ func run() error {
 	processes := flag.Int("max-processes", 0, "commands that may run at once; 0 is no limit")
 	helper := flag.String("helper", "", "program for what the agent does not do itself")
 	connections := flag.Int("max-connections", 0, "connections that may be there at once; 0 is no limit")
+	ca := flag.String("ca", "", "certificates that the image's programs are to trust")
+	bundle := flag.String("ca-bundle", "", "where all certificates that they trust are put, with those")
 	flag.Parse()
 	if *socket == "" || flag.NArg() > 0 {
 		return fmt.Errorf("usage: exec-agent --socket PATH [flags]; see --help")
@@ -51,6 +53,11 @@ func run() error {
 	u, err := agent.LookupUser("", *user)
 	if err != nil {
 		return err
+	}
+	if *ca != "" {
+		if err := trustCA("/", *ca, *bundle); err != nil {
+			return err
+		}
 	}
 	if err := handOver(u, *workspace, *cwd); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/containerd/errdefs"
 	"github.com/rs/zerolog"
@@ -15,6 +16,7 @@ import (
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/fleet"
 	"github.com/exec-server/exec-server/internal/gateway"
+	"github.com/exec-server/exec-server/internal/metrics"
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/runtime"
 	"github.com/exec-server/exec-server/internal/runtime/containerd"
@@ -31,6 +33,10 @@ type daemon struct {
 	control *control.Server // may be nil with the host runtime
 	fleet   *fleet.Fleet    // nil if it is passing
 	kept    []fleet.Entry   // of an earlier daemon
+
+	metrics *metrics.Server // nil if there is none
+
+	editing sync.Mutex // serialises edits of policies
 }
 
 // kind is what a daemon is for.
@@ -49,12 +55,22 @@ func controlSocket(root string) string { return stateDir(root) + "/control.sock"
 func hostSocket(root string) string { return stateDir(root) + "/host.sock" }
 
 // startDaemon wires the runtime, the gateway, the fleet and the control socket.
-func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kind) (*daemon, error) {
+func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kind) (_ *daemon, err error) {
 	log, err := newLogger(cfg.Log, stderr)
 	if err != nil {
 		return nil, err
 	}
 	d := &daemon{cfg: cfg, log: log}
+	if url := cfg.Metrics.URL; url != config.NoListener && k != passing {
+		if d.metrics, err = metrics.Listen(url); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				d.metrics.Close()
+			}
+		}()
+	}
 	if cfg.Runtime == "host" {
 		d.runtime = host.New(agent.Options{
 			Detach:      cfg.Session.Detach.Duration,
@@ -82,6 +98,10 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kin
 	}, adopted)
 	if err := d.openFleet(k); err != nil {
 		return nil, errors.Join(err, d.stop())
+	}
+	if d.metrics != nil {
+		d.metrics.Serve(d.gateway.Networks)
+		log.Info().Str("url", d.metrics.URL()).Msg("counters are served")
 	}
 	if d.control != nil {
 		go d.control.Serve(ctx, d)
@@ -112,6 +132,9 @@ func (d *daemon) stop() error {
 	defer cancel()
 	if d.control != nil {
 		d.control.Close()
+	}
+	if d.metrics != nil {
+		d.metrics.Close()
 	}
 	var err error
 	if d.fleet != nil {

@@ -24,6 +24,10 @@ var requests = map[string]func(context.Context, *request) error{
 	"env.add": addEnvironment,
 	"env.rm":  removeEnvironment,
 	"env.ls":  listEnvironments,
+
+	"env.policy.get":     getPolicy,
+	"env.policy.set":     setPolicy,
+	"env.policy.explain": explainPolicy,
 }
 
 func (r *request) answer(result proto.Result) error {

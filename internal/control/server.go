@@ -35,6 +35,12 @@ type Backend interface {
 	RemoveEnvironment(ctx context.Context, name string) (Removed, error)
 	// Environments lists all, by name.
 	Environments(ctx context.Context) ([]Environment, error)
+	// Policy tells about the network policy of an environment.
+	Policy(ctx context.Context, name string) (Policy, error)
+	// EditPolicy changes it. If it fails nothing has changed.
+	EditPolicy(ctx context.Context, e EditPolicy) (Policy, error)
+	// ExplainPolicy says what it decides about a connection.
+	ExplainPolicy(ctx context.Context, q ExplainPolicy) (Explained, error)
 }
 
 // Server listens on the control socket.

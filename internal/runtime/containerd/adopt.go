@@ -113,6 +113,19 @@ func (r *Runtime) adopt(ctx context.Context, name string, c client.Container) (_
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.closeNetwork(), s.pidfd.Close())
+		}
+	}()
+	// Its commands wait for their network.
+	policy, err := editsIn(r.envs.dir(name)).policy(task.ID(), n.Spec.Network)
+	if err != nil {
+		r.opts.Log.Error().Err(err).Str("environment", name).Msg("the environment has no network until its policy is set anew")
+	}
+	if err := s.openNetwork(policy); err != nil {
+		return nil, err
+	}
 	if err := s.awaitAgent(ctx, exit, adoptTimeout); err != nil {
 		return nil, err
 	}

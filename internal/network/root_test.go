@@ -1,0 +1,225 @@
+package network
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/network/names"
+	"github.com/exec-server/exec-server/internal/network/rules"
+	"github.com/exec-server/exec-server/internal/network/testnet"
+)
+
+// sandbox is a network namespace like a container's, and who is in it.
+type sandbox struct{ ns *os.File }
+
+func newSandbox(t testing.TB) sandbox {
+	t.Helper()
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 1 << 20, Size: 1 << 16}}
+	c := exec.Command("sleep", "infinity")
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, UidMappings: ids, GidMappings: ids, Pdeathsig: syscall.SIGKILL,
+	}
+	runtime.LockOSThread() // its death is about this thread
+	defer runtime.UnlockOSThread()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = c.Process.Kill(), c.Wait() })
+	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ns.Close() })
+	return sandbox{ns}
+}
+
+// do runs f on a thread that is in the namespace.
+func (s sandbox) do(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		if err := unix.Setns(int(s.ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- err
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// dial connects as a program in it would.
+func (s sandbox) dial(ctx context.Context, network, address string) (c net.Conn, err error) {
+	err = s.do(func() (err error) {
+		d := net.Dialer{FallbackDelay: -1}
+		c, err = d.DialContext(ctx, network, address)
+		return err
+	})
+	return c, err
+}
+
+// resolve looks a name up as a program in it would.
+func (s sandbox) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
+	r := net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return s.dial(ctx, network, "8.8.8.8:53")
+	}}
+	return r.LookupNetIP(ctx, "ip", name+".")
+}
+
+// client is a client of HTTP in it.
+func (s sandbox) client(t testing.TB, n *testnet.Internet) *http.Client {
+	tr := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: n.CA.Pool()},
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			host, port, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := netip.ParseAddr(host); err == nil {
+				return s.dial(ctx, network, address)
+			}
+			addrs, err := s.resolve(ctx, host)
+			if err != nil {
+				return nil, err
+			}
+			return s.dial(ctx, network, net.JoinHostPort(addrs[0].String(), port))
+		},
+	}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: time.Minute}
+}
+
+// openAt opens a way for a sandbox.
+func openAt(t testing.TB, s sandbox, p rules.Policy) *Way {
+	t.Helper()
+	u, err := names.NewUpstream([]string{testnet.Resolver.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Open(Options{Name: "test", Netns: s.ns, Policy: p, Dir: t.TempDir(), Upstream: u, Log: zerolog.New(zerolog.NewTestWriter(t))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func get(c *http.Client, url string) (string, error) {
+	r, err := c.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err == nil && r.StatusCode != http.StatusOK {
+		err = errors.New(r.Status)
+	}
+	return string(b), err
+}
+
+func TestWayFromANamespace(t *testing.T) {
+	n := testnet.Here(t)
+	n.DNS.Set("one.test", time.Minute, testnet.Web.String(), testnet.Web6.String())
+	n.DNS.Set("two.test", time.Minute, testnet.Web.String())
+	s := newSandbox(t)
+	w := openAt(t, s, rules.Policy{Mode: rules.Rules, Rules: []rules.Rule{
+		{Allow: []string{"one.test"}}, {Allow: []string{testnet.Other.String(), testnet.Other6.String()}},
+	}})
+	c := s.client(t, n)
+	for _, url := range []string{
+		"http://one.test/a", "https://one.test/b", "http://one.test/again",
+		"http://" + testnet.Other.String() + ":8080/", "http://[" + testnet.Other6.String() + "]/",
+	} {
+		if got, err := get(c, url); err != nil || !strings.Contains(got, `"Path":`) {
+			t.Errorf("%s: %q, %v", url, got, err)
+		}
+	}
+	if got, err := get(c, "http://two.test/"); err == nil {
+		t.Errorf("a name that is not allowed: %q", got)
+	}
+	if k := n.DNS.Count("two.test"); k != 0 {
+		t.Errorf("the name was asked for %d times", k)
+	}
+	for _, address := range []string{
+		"1.1.1.1:443", "[2606:4700::1112]:443", testnet.Host.String() + ":22", "169.254.169.254:80", "[fd00:ec2::254]:80", testnet.Other.String() + ":9999",
+	} {
+		conn, err := s.dial(t.Context(), "tcp", address)
+		if !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("%s: %v, %v", address, conn, err)
+		}
+	}
+	u, err := s.dial(t.Context(), "udp", testnet.Other.String()+":443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = u.Write([]byte("x"))
+	if _, err := u.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("udp: %v", err)
+	}
+	_ = u.Close()
+	stats := w.Stats()
+	if stats.Names["one.test"].Allowed < 3 || stats.Names["one.test"].In == 0 || stats.Lookups == 0 || stats.Denied[rules.Metadata] != 2 || stats.Denied[rules.OwnAddress] != 1 {
+		t.Errorf("%+v", stats)
+	}
+	t.Logf("%+v", stats)
+}
+
+// Set from none to a policy sets the namespace up, and a second way in the same
+// namespace takes over from one that was closed.
+func TestWayIsSetUpLaterAndAgain(t *testing.T) {
+	testnet.Here(t)
+	s := newSandbox(t)
+	target := testnet.Other.String() + ":22"
+	banner := func() (string, error) {
+		c, err := s.dial(t.Context(), "tcp", target)
+		if err != nil {
+			return "", err
+		}
+		defer c.Close()
+		b := make([]byte, len(testnet.Banner))
+		_, err = io.ReadFull(c, b)
+		return string(b), err
+	}
+	w := openAt(t, s, rules.Policy{Mode: rules.None})
+	if _, err := banner(); !errors.Is(err, unix.ENETUNREACH) {
+		t.Errorf("mode none: %v", err)
+	}
+	if err := w.Set(allowing(testnet.Other.String()), false); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := banner(); err != nil || got != testnet.Banner {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := w.Set(rules.Policy{Mode: rules.None}, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := banner(); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("mode none again: %v", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	openAt(t, s, allowing(testnet.Other.String()))
+	if got, err := banner(); err != nil || got != testnet.Banner {
+		t.Errorf("opened again: %q, %v", got, err)
+	}
+}
