@@ -48,6 +48,13 @@ func (s *Server) Handle(host string, h http.Handler) {
 	s.handlers[host] = h
 }
 
+// Handler is what answers requests for a host, or nil.
+func (s *Server) Handler(host string) http.Handler {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.handlers[host]
+}
+
 // Events is what /events/ID sends, as soon as it is there, until it is closed.
 func (s *Server) Events(id string) chan string {
 	s.mu.Lock()
