@@ -95,6 +95,7 @@ func TestLoadMissingFile(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(defaults)
 	f.Add([]byte("version = 1\n\"\\n\" = 1"))
+	f.Add([]byte("version = 1\n[[profile.a.network.rule]]\nallow = ['x']\nports = [1, '2-3']\n[profile.b]\nnetwork.rule = [{ deny = ['y'] }, {}]"))
 	f.Add([]byte("version = 1\n[profile.a]\nmemory = 1.5\nenv = { A = '1' }"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, err := parse(data); err != nil && strings.Contains(err.Error(), "\n") {

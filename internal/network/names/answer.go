@@ -21,6 +21,9 @@ var answered = map[uint16]bool{
 	dns.TypeDS: true, dns.TypeDNSKEY: true, dns.TypeHINFO: true,
 }
 
+// errRemoved is the error where the policy took all addresses out. That is reported.
+var errRemoved = errors.New("the policy denies the addresses of the name")
+
 // answer puts the answer to a question into r, and reports what was decided.
 func (n *Names) answer(ctx context.Context, q dns.Question, r *dns.Msg) {
 	name, ok := rules.Name(q.Name)
@@ -49,6 +52,11 @@ func (n *Names) answer(ctx context.Context, q dns.Question, r *dns.Msg) {
 		event.Kind, event.Reason, event.Rule = Denied, denied.Decision.Reason, denied.Decision.Rule
 		r.Rcode = dns.RcodeNameError
 		explain(r, denied.Error())
+	case err == errRemoved:
+		// No data, as for a name that has no address: it may have one of the other
+		// family, and some libraries give a name up that does not exist in one.
+		explain(r, err.Error())
+		return
 	case err != nil:
 		event.Kind, event.Err = Failed, err
 		r.Rcode = dns.RcodeServerFailure
@@ -71,7 +79,7 @@ func (n *Names) answerAllowed(ctx context.Context, q dns.Question, name string, 
 		}
 		addresses(q, f, r)
 		if f.removed && len(f.addrs) == 0 {
-			explain(r, "the policy denies the addresses of the name")
+			return errRemoved
 		}
 	case dns.TypeHTTPS, dns.TypeSVCB:
 		// No data: they would bring keys that hide the name, and other addresses.

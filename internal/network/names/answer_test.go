@@ -140,6 +140,9 @@ func TestTrap95SpecialAddressesAreTakenOut(t *testing.T) {
 	}
 	var removed []string
 	for _, ev := range e.took() {
+		if ev.Kind != Removed {
+			t.Errorf("reported %+v", ev)
+		}
 		if ev.Kind == Removed && ev.Reason == rules.Rebound && ev.Name == "all.example.com" {
 			removed = append(removed, ev.Addr.String())
 		}

@@ -33,7 +33,7 @@ type Kind int
 const (
 	Allowed Kind = iota // a query was answered from upstream, or by a pin
 	Denied              // a query was answered here, and nothing was asked
-	Removed             // an address was taken out of an answer
+	Removed             // an address was taken out of an answer, which may be all of them
 	Failed              // upstream did not answer, or too many queries wait
 )
 

@@ -2,12 +2,14 @@ package names
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,19 +30,31 @@ type zone struct {
 	answer  func(w dns.ResponseWriter, q *dns.Msg) bool // true if it has answered
 }
 
+// listen returns sockets of one port, which both protocols have free.
+func listen(t testing.TB) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for {
+		pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", pc.LocalAddr().String())
+		if err == nil {
+			return pc, l
+		}
+		_ = pc.Close()
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+	}
+}
+
 func newZone(t testing.TB, records ...string) *zone {
 	t.Helper()
 	z := &zone{t: t}
 	z.set(records...)
-	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pc, l := listen(t)
 	z.addr = netip.MustParseAddrPort(pc.LocalAddr().String())
-	l, err := net.Listen("tcp", z.addr.String())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, s := range []*dns.Server{{PacketConn: pc, Handler: z}, {Listener: l, Handler: z}} {
 		started := make(chan struct{})
 		s.NotifyStartedFunc = func() { close(started) }
@@ -65,6 +79,13 @@ func (z *zone) set(records ...string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.records = rrs
+}
+
+// answers has the zone ask the function first.
+func (z *zone) answers(f func(w dns.ResponseWriter, q *dns.Msg) bool) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.answer = f
 }
 
 func (z *zone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
@@ -155,15 +176,8 @@ func (e *environment) setPolicy(p rules.Policy) {
 // serve has the environment's server on loopback.
 func (e *environment) serve() *environment {
 	e.t.Helper()
-	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	pc, l := listen(e.t)
 	e.addr = pc.LocalAddr().String()
-	l, err := net.Listen("tcp", e.addr)
-	if err != nil {
-		e.t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- e.Serve(ctx, pc, l) }()

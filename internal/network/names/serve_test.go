@@ -126,19 +126,8 @@ func TestServeEnds(t *testing.T) {
 	}
 	u.servers = func() ([]netip.AddrPort, error) { return []netip.AddrPort{{}}, nil }
 	e := newEnvironment(t, u, allowing("a.example.com"))
-	listen := func() (net.PacketConn, net.Listener) {
-		pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := net.Listen("tcp", pc.LocalAddr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pc, l
-	}
 	// With a question that nobody answers, and a connection that says nothing.
-	pc, l := listen()
+	pc, l := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- e.Serve(ctx, pc, l) }()
@@ -162,7 +151,7 @@ func TestServeEnds(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	// What somebody else closes is an error, and ends both.
-	pc, l = listen()
+	pc, l = listen(t)
 	go func() { done <- e.Serve(t.Context(), pc, l) }()
 	_ = pc.Close()
 	if err := <-done; !errors.Is(err, net.ErrClosed) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,14 +28,16 @@ func says(rcode int) func(dns.ResponseWriter, *dns.Msg) bool {
 
 func TestServersAreAskedInTheirOrder(t *testing.T) {
 	const record = "a.example.com. 60 A 151.101.1.1"
-	gone, err := net.ListenPacket("udp", "127.0.0.1:0")
+	// A socket that is connected elsewhere keeps its port, on which nobody listens.
+	gone, err := net.Dial("udp", "127.0.0.1:9")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = gone.Close() })
 	nobody := &zone{addr: netip.MustParseAddrPort(gone.LocalAddr().String())}
-	_ = gone.Close()
 	fails, refuses, good, never := newZone(t), newZone(t), newZone(t, record), newZone(t)
-	fails.answer, refuses.answer = says(dns.RcodeServerFailure), says(dns.RcodeRefused)
+	fails.answers(says(dns.RcodeServerFailure))
+	refuses.answers(says(dns.RcodeRefused))
 	e := newEnvironment(t, upstream(t, nobody, fails, refuses, good, never), allowing("*.example.com")).serve()
 	if diff := texts(e.query("a.example.com", dns.TypeA)); len(diff) != 1 {
 		t.Errorf("%v", diff)
@@ -48,7 +51,7 @@ func TestServersAreAskedInTheirOrder(t *testing.T) {
 
 func TestNoServerResolves(t *testing.T) {
 	z := newZone(t)
-	z.answer = says(dns.RcodeServerFailure)
+	z.answers(says(dns.RcodeServerFailure))
 	e := newEnvironment(t, upstream(t, z), allowing("*.example.com")).serve()
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeTXT} {
 		if m := e.query("a.example.com", qtype); m.Rcode != dns.RcodeServerFailure {
@@ -110,12 +113,12 @@ func TestSilentServers(t *testing.T) {
 
 // forger answers with what is not the answer before, or in place of, what is.
 func forger(z *zone, forge func(m *dns.Msg) []byte) {
-	z.answer = func(w dns.ResponseWriter, q *dns.Msg) bool {
+	z.answers(func(w dns.ResponseWriter, q *dns.Msg) bool {
 		if w.LocalAddr().Network() == "udp" {
 			_, _ = w.Write(forge(new(dns.Msg).SetReply(q)))
 		}
 		return false
-	}
+	})
 }
 
 func TestForgedAnswersArePassedOver(t *testing.T) {
@@ -168,24 +171,24 @@ func swapCase(s string) string {
 // Over TCP nobody can guess, and a server that writes names its own way is believed.
 func TestServersThatDoNotKeepLetters(t *testing.T) {
 	z := newZone(t, "a.example.com. 60 A 151.101.1.1")
-	tcp := 0
-	z.answer = func(w dns.ResponseWriter, q *dns.Msg) bool {
+	var tcp atomic.Int64
+	z.answers(func(w dns.ResponseWriter, q *dns.Msg) bool {
 		if w.LocalAddr().Network() == "tcp" {
-			tcp++
+			tcp.Add(1)
 		}
 		m := z.reply(q)
 		m.Question[0].Name = swapCase(m.Question[0].Name)
 		_ = w.WriteMsg(m)
 		return true
-	}
-	if r, err := upstream(t, z).ask(t.Context(), "a.example.com", dns.TypeA); err != nil || len(r.addrs) != 1 || tcp != 1 {
-		t.Errorf("%+v, %v, %d over TCP", r, err, tcp)
+	})
+	if r, err := upstream(t, z).ask(t.Context(), "a.example.com", dns.TypeA); err != nil || len(r.addrs) != 1 || tcp.Load() != 1 {
+		t.Errorf("%+v, %v, %d over TCP", r, err, tcp.Load())
 	}
 }
 
 func TestServersWithoutEDNS(t *testing.T) {
 	z := newZone(t, "a.example.com. 60 A 151.101.1.1")
-	z.answer = func(w dns.ResponseWriter, q *dns.Msg) bool {
+	z.answers(func(w dns.ResponseWriter, q *dns.Msg) bool {
 		if q.IsEdns0() == nil {
 			return false
 		}
@@ -193,7 +196,7 @@ func TestServersWithoutEDNS(t *testing.T) {
 		m.Question = nil
 		_ = w.WriteMsg(m)
 		return true
-	}
+	})
 	if r, err := upstream(t, z).ask(t.Context(), "a.example.com", dns.TypeA); err != nil || len(r.addrs) != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}

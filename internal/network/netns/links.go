@@ -1,10 +1,12 @@
 package netns
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -58,7 +60,26 @@ func (f family) addAddresses(h *netlink.Handle, lo netlink.Link) error {
 			return fmt.Errorf("add %v to loopback: %w", a, err)
 		}
 	}
+	for _, a := range []netip.Addr{f.guest, f.gateway} {
+		if err := awaitLocal(h, a); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// awaitLocal waits until the address is routed as a local one: the kernel does that
+// a little after IPv6's was added, and before that sends its packets elsewhere.
+func awaitLocal(h *netlink.Handle, a netip.Addr) error {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		routes, err := h.RouteGet(a.AsSlice())
+		if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("wait until %v is local: %w", a, errors.Join(err, context.DeadlineExceeded))
+		}
+	}
 }
 
 // noIPv6 tells if an address could not be added because the kernel has no IPv6, or

@@ -13,11 +13,11 @@ import (
 const (
 	headers = unix.SizeofNlMsghdr + 4
 
-	msgPacket  = unix.NFNL_SUBSYS_QUEUE<<8 | 0
+	msgPacket  = unix.NFNL_SUBSYS_QUEUE << 8
 	msgVerdict = unix.NFNL_SUBSYS_QUEUE<<8 | 1
 	msgConfig  = unix.NFNL_SUBSYS_QUEUE<<8 | 2
 
-	msgLogged    = unix.NFNL_SUBSYS_ULOG<<8 | 0
+	msgLogged    = unix.NFNL_SUBSYS_ULOG << 8
 	msgLogConfig = unix.NFNL_SUBSYS_ULOG<<8 | 1
 
 	attrPacketHeader  = 1 // id, 32 bits; then what is not needed

@@ -33,9 +33,9 @@ type Options struct {
 	// later, by any goroutine. A packet without a verdict waits in the kernel, which
 	// keeps 512 a namespace, and drops what comes beyond that.
 	Decide func(*Packet)
-	// Denied is told of what is refused because it is neither TCP nor DNS: the first
-	// packet of a flow, 20 a second at most. It must not block. May be nil. Kernels
-	// without nft_log and nfnetlink_log do not tell.
+	// Denied is told of what is refused because it is neither TCP nor DNS, 20 packets
+	// a second at most, several of a flow among them. It must not block. May be nil.
+	// Kernels without nft_log and nfnetlink_log do not tell.
 	Denied func(Flow)
 }
 

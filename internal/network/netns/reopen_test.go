@@ -52,6 +52,27 @@ func TestDaemonGone(t *testing.T) {
 	}
 }
 
+// Without the table nothing is sent to the listeners, nor anywhere else.
+func TestTableGone(t *testing.T) {
+	b := newBox(t)
+	n := b.open(Options{Decide: (*Packet).Accept})
+	b.do(removeTable)
+	connections := b.acceptAll(n)
+	fd := b.connecting(outside[0])
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	if k, err := unix.Poll(p, 0); k != 0 || err != nil {
+		t.Errorf("the connection got an answer: %v", err)
+	}
+	n.Close()
+	if len(connections) != 0 {
+		t.Error("a connection came to the listener")
+	}
+	b.open(Options{})
+	if err := connected(t, fd); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("something answered in between: %v", err)
+	}
+}
+
 // Verdicts that come after the end do nothing, and packets without one are dropped.
 func TestVerdictAfterClose(t *testing.T) {
 	b := newBox(t)

@@ -86,6 +86,29 @@ func TestDropIsSilence(t *testing.T) {
 	wait(t, connections)
 }
 
+// A program may have given up while the verdict was outstanding.
+func TestProgramGone(t *testing.T) {
+	b := newBox(t)
+	packets := make(chan *Packet, 64)
+	n := b.open(Options{Decide: func(p *Packet) { packets <- p }})
+	connections := b.acceptAll(n)
+	fd := b.connecting(outside[0])
+	p := wait(t, packets)
+	// Shut down it is as closed, and its number is not another's before the end.
+	if err := unix.Shutdown(fd, unix.SHUT_RDWR); err != nil && err != unix.ENOTCONN {
+		t.Fatal(err)
+	}
+	p.Accept()
+	fd = b.connecting(outside[0])
+	p = wait(t, packets)
+	p.Accept()
+	if err := connected(t, fd); err != nil {
+		t.Error(err)
+	}
+	for wait(t, connections).RemoteAddr().String() != p.Src.String() {
+	}
+}
+
 // The four numbers of a connection may be the same as those of one that has ended,
 // however that ended.
 func TestSameAddressesAgain(t *testing.T) {

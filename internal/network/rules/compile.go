@@ -19,9 +19,10 @@ type Table struct {
 	policy   Policy
 	names    map[string][]*entry // exact, by name
 	suffixes map[string][]*entry // by name
-	prefixes []*entry            // longest first
-	all      []*entry            // of everything
-	denied   []*entry            // names that are denied, in the order of precedence
+	prefixes map[netip.Prefix][]*entry
+	lengths  []int    // of the prefixes, longest first
+	all      []*entry // of everything
+	denied   []*entry // names that are denied, in the order of precedence
 }
 
 // Compile checks a policy and makes it a table. The error is an *Error.
@@ -29,6 +30,7 @@ func Compile(p Policy) (*Table, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	p = p.Clone()
 	entries := []*entry{}
 	for i := range p.Rules {
 		made, err := p.Rules[i].entries(p.VEth, p.Intercept)
@@ -44,7 +46,7 @@ func Compile(p Policy) (*Table, error) {
 		}
 	}
 	slices.SortStableFunc(entries, compare)
-	t := &Table{policy: p.Clone(), names: map[string][]*entry{}, suffixes: map[string][]*entry{}}
+	t := &Table{policy: p, names: map[string][]*entry{}, suffixes: map[string][]*entry{}, prefixes: map[netip.Prefix][]*entry{}}
 	for i, e := range entries {
 		e.order = i
 		t.add(e)
@@ -59,7 +61,10 @@ func (t *Table) add(e *entry) {
 	case suffix:
 		t.suffixes[e.name] = append(t.suffixes[e.name], e)
 	case prefix:
-		t.prefixes = append(t.prefixes, e)
+		t.prefixes[e.prefix] = append(t.prefixes[e.prefix], e)
+		if n := len(t.lengths); n == 0 || t.lengths[n-1] != e.prefix.Bits() {
+			t.lengths = append(t.lengths, e.prefix.Bits())
+		}
 	case everything:
 		t.all = append(t.all, e)
 	}
@@ -86,10 +91,26 @@ func (t *Table) named(name string, each func(*entry)) {
 	})
 }
 
-// opening is the entry that allows a special address, whose range has so many bits.
-func (t *Table) opening(a netip.Addr, bits int, covers func(*entry) bool) *entry {
-	for _, e := range t.prefixes {
-		if !e.deny && e.prefix.Bits() >= bits && e.prefix.Contains(a) && covers(e) {
+// around are the entries that have an address, in their order.
+func (t *Table) around(a netip.Addr) (found []*entry) {
+	for _, length := range t.lengths {
+		if p, err := a.Prefix(length); err == nil {
+			found = append(found, t.prefixes[p]...)
+		}
+	}
+	for _, e := range t.all {
+		if e.everywhere() || e.prefix.Contains(a) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// opening is the entry of those around a special address that allows it, if its
+// range has so many bits.
+func opening(around []*entry, bits int, covers func(*entry) bool) *entry {
+	for _, e := range around {
+		if !e.deny && e.kind == prefix && e.prefix.Bits() >= bits && covers(e) {
 			return e
 		}
 	}

@@ -16,9 +16,25 @@ type question struct {
 	// the address is known to be that name's.
 	said string
 	sure bool
-	// names are those that have the address.
-	names []string
+	// names are those that have the address, and around the entries that do.
+	names  []string
+	around []*entry
 }
+
+// question is about a flow of which nothing was said.
+func (t *Table) question(f Flow) question {
+	a := f.Addr.Unmap().WithZone("")
+	return question{addr: a, own: f.Own, port: f.Port, app: f.Protocol, names: f.Names, around: t.around(a)}
+}
+
+// with is the question if that is said.
+func (q question) with(app Protocol, said string, sure bool) question {
+	q.app, q.said, q.sure = app, said, sure
+	return q
+}
+
+// covered tells whether an entry is about the port and what is said there.
+func (q question) covered(e *entry) bool { return e.covers(q.port, q.app) }
 
 // unheard is a name that no rule has.
 const unheard = "."
@@ -34,7 +50,7 @@ func deny(r Reason) outcome { return outcome{Decision{Deny, r, -1, nil}, nil} }
 // decide goes through the order of precedence.
 func (t *Table) decide(q question) outcome {
 	if reason, bits := special(q.addr, q.own); reason != "" {
-		if t.opening(q.addr, bits, func(e *entry) bool { return e.covers(q.port, q.app) }) == nil {
+		if opening(q.around, bits, q.covered) == nil {
 			return deny(reason)
 		}
 	}
@@ -74,32 +90,41 @@ func special(a netip.Addr, own bool) (Reason, int) {
 
 // first is the entry that decides, or nil.
 func (t *Table) first(q question) (best *entry) {
-	consider := func(e *entry) {
-		if (best == nil || e.order < best.order) && e.covers(q.port, q.app) {
+	t.admit(q, func(e *entry) {
+		if best == nil || e.order < best.order {
 			best = e
 		}
-	}
+	})
+	return best
+}
+
+// admit calls consider with the entries that count for the question.
+func (t *Table) admit(q question, consider func(*entry)) {
 	if q.said != "" {
 		// A name that is only claimed allows nothing.
 		t.named(q.said, func(e *entry) {
-			if e.deny || q.sure {
+			if (e.deny || q.sure) && q.covered(e) {
 				consider(e)
 			}
 		})
 	}
 	for _, name := range q.names {
+		// Of each name the entry that decides about it: an address is not trusted
+		// for one that is denied. A client that says which name it wants does not
+		// suffer from the others of its address.
+		var decides *entry
 		t.named(name, func(e *entry) {
-			if !e.deny && e.protocols.trusting(q.app) || e.deny && q.said == "" {
-				consider(e)
+			if decides == nil && q.covered(e) && (e.deny || e.protocols.trusting(q.app)) {
+				decides = e
 			}
 		})
-	}
-	for _, list := range [][]*entry{t.prefixes, t.all} {
-		for _, e := range list {
-			if e.contains(q.addr) {
-				consider(e)
-			}
+		if decides != nil && (!decides.deny || q.said == "") {
+			consider(decides)
 		}
 	}
-	return best
+	for _, e := range q.around {
+		if q.covered(e) {
+			consider(e)
+		}
+	}
 }

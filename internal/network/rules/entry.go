@@ -80,10 +80,8 @@ func (e *entry) total(veth bool) bool {
 	return e.ports == nil && e.protocols.cover(TCP) && (!veth || e.protocols.cover(UDP) && e.protocols.cover(ICMP))
 }
 
-// contains tells whether an entry of a prefix, or of everything, has the address.
-func (e *entry) contains(a netip.Addr) bool {
-	return !e.prefix.IsValid() || e.prefix.Contains(a)
-}
+// everywhere tells whether the entry is "*", which is about names and addresses.
+func (e *entry) everywhere() bool { return e.kind == everything && !e.prefix.IsValid() }
 
 // protocols is a set of them.
 type protocols int

@@ -53,30 +53,34 @@ func (t *Table) steps(q question) []string {
 	for _, name := range append([]string{q.said}, q.names...) {
 		t.named(name, see)
 	}
-	for _, e := range slices.Concat(t.prefixes, t.all) {
-		if e.contains(q.addr) {
-			see(e)
-		}
+	for _, e := range q.around {
+		see(e)
 	}
+	admitted := map[*entry]bool{}
+	t.admit(q, func(e *entry) { admitted[e] = true })
 	for _, k := range []kind{exact, prefix, suffix, everything} {
-		x.level(k, of[k], func(e *entry) string { return t.lacks(q, e) })
+		x.level(k, of[k], func(e *entry) string {
+			if admitted[e] {
+				return ""
+			}
+			return e.lacks(q)
+		})
 	}
 	t.modeStep(x)
 	return x.lines
 }
 
-// lacks is why an entry about the host does not decide, as first has it; "" if it
-// could.
-func (t *Table) lacks(q question, e *entry) string {
-	alone := &Table{policy: t.policy, names: map[string][]*entry{}, suffixes: map[string][]*entry{}}
-	alone.add(e)
+// lacks is why an entry about the host does not count.
+func (e *entry) lacks(q question) string {
 	switch {
-	case alone.first(q) != nil:
-		return ""
 	case !e.protocols.cover(q.app):
 		return "not for " + string(q.app)
-	case !e.covers(q.port, q.app):
+	case !q.covered(e):
 		return fmt.Sprintf("not for port %d", q.port)
+	case e.deny:
+		return "the client says another name"
+	case e.protocols.trusting(q.app):
+		return "a rule above denies that name"
 	}
 	return "the client has to say the name"
 }
@@ -88,7 +92,7 @@ func (t *Table) specialStep(x *trace, q question) {
 		return
 	}
 	text := "it is " + t.kindOf(q.addr, q.own)
-	if e := t.opening(q.addr, bits, func(e *entry) bool { return e.covers(q.port, q.app) }); e != nil {
+	if e := opening(q.around, bits, q.covered); e != nil {
 		x.add(1, levels[0], text+", and opened: "+e.about())
 		return
 	}
@@ -118,7 +122,7 @@ func (t *Table) lookupSteps(name string) []string {
 	of := map[kind][]*entry{}
 	t.named(name, func(e *entry) { of[e.kind] = append(of[e.kind], e) })
 	for _, e := range t.all {
-		if !e.prefix.IsValid() {
+		if e.everywhere() {
 			of[everything] = append(of[everything], e)
 		}
 	}

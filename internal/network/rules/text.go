@@ -87,26 +87,6 @@ func (r Rule) String() string {
 	return verb + strings.Join(r.Words(), " ") + r.Credential.text()
 }
 
-// text does not show a command's arguments, which people put secrets into.
-func (c *Credential) text() string {
-	if c == nil {
-		return ""
-	}
-	what := " with " + c.Field()
-	if c.BasicUser != "" {
-		what = fmt.Sprintf(" with basic authentication as %q", c.BasicUser)
-	}
-	switch {
-	case c.SecretFile != "":
-		return what + " from file " + c.SecretFile
-	case c.SecretEnv != "":
-		return what + " from variable " + c.SecretEnv
-	case len(c.SecretCommand) > 0:
-		return what + " from program " + c.SecretCommand[0]
-	}
-	return what
-}
-
 // join is the list's texts in one.
 func join[T Ports | Protocol | netip.Addr](list []T, sep string) string {
 	texts := make([]string, len(list))
