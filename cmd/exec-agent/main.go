@@ -18,12 +18,11 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "exec-agent:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "exec-agent:", run())
+	os.Exit(1)
 }
 
+// run serves until that fails.
 func run() error {
 	socket := flag.String("socket", "", "unix socket to listen on")
 	user := flag.String("user", "", "who commands run as: name, uid, name:group or uid:gid")
@@ -54,10 +53,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if *ca != "" {
-		if err := trustCA("/", *ca, *bundle); err != nil {
-			return err
-		}
+	if err := trustCA("/", *ca, *bundle); err != nil {
+		return err
 	}
 	if err := handOver(u, *workspace, *cwd); err != nil {
 		return err

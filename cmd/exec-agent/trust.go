@@ -26,8 +26,12 @@ const maxBundle = 16 << 20
 
 // trustCA has the image's programs trust the certificates in a file: it adds them
 // to all bundles below root, and makes one more file with those that were in the
-// first of them and the new ones. Nothing of the image runs yet.
+// first of them and the new ones. Without such a file it does nothing. Nothing of the
+// image runs yet.
 func trustCA(root, certificates, bundle string) error {
+	if certificates == "" {
+		return nil
+	}
 	added, err := os.ReadFile(certificates)
 	if err != nil {
 		return fmt.Errorf("certificates of the environment: %w", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/exec-server/exec-server/internal/fleet"
 	"github.com/exec-server/exec-server/internal/gateway"
 	"github.com/exec-server/exec-server/internal/metrics"
+	"github.com/exec-server/exec-server/internal/network/rules"
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/runtime"
 	"github.com/exec-server/exec-server/internal/runtime/containerd"
@@ -157,6 +158,11 @@ func (d *daemon) ServeThrowaway(ctx context.Context, c proto.Conn, t control.Thr
 	}
 	s := spec(&d.cfg, "run-"+rand.Text()[:12], t.Profile)
 	s.Ephemeral, s.OneClient = true, true
+	if t.Network != "" && d.cfg.Runtime == "host" {
+		return errors.New("there is no network policy with --runtime host: commands have the network of this machine")
+	} else if t.Network != "" {
+		s.Network.Mode = rules.Mode(t.Network)
+	}
 	if t.Image != "" {
 		s.Image = imageName(t.Image)
 	}

@@ -62,10 +62,10 @@ func TestTheDocumentOfTheNetworkIsTrue(t *testing.T) {
 		if d.Verdict == rules.Allow {
 			got = "allowed"
 		}
-		switch {
-		case d.Reason == rules.ByMode:
+		switch d.Reason {
+		case rules.ByMode:
 			got += " by mode rules"
-		case d.Reason == rules.ByRule:
+		case rules.ByRule:
 			got += " by rule " + strconv.Itoa(d.Rule+1)
 		default:
 			got += ", " + string(d.Reason)

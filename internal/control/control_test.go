@@ -19,7 +19,7 @@ import (
 func TestAThrowawayEnvironment(t *testing.T) {
 	b := newBackend()
 	_, path := serveOn(t, b)
-	want := Throwaway{Profile: "p", Image: "i", User: "u:g", Cwd: "/c", Env: []string{"A=1", "B=x y=é"}}
+	want := Throwaway{Profile: "p", Image: "i", User: "u:g", Cwd: "/c", Env: []string{"A=1", "B=x y=é"}, Network: "rules"}
 	conn, err := DialThrowaway(path, want)
 	if err != nil {
 		t.Fatal(err)

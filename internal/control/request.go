@@ -79,5 +79,6 @@ func parseThrowaway(v proto.Value) (Throwaway, error) {
 		Profile: p.String("profile"), Image: p.String("image"), User: p.String("user"), Cwd: p.String("cwd"),
 		Env: p.Strings(p.Nullable("env")),
 	}
+	t.Network, _ = p.OptString("network") // which earlier programs do not say
 	return t, p.Err()
 }

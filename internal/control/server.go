@@ -22,6 +22,7 @@ type Throwaway struct {
 	User    string   // "" is the profile's
 	Cwd     string   // "" is the profile's
 	Env     []string // NAME=VALUE, laid over the profile's
+	Network string   // mode of the network policy; "" is the profile's
 }
 
 // Backend is the part of the daemon that the socket gives access to.

@@ -112,6 +112,28 @@ func TestWithoutAPolicyThereIsNoWayOut(t *testing.T) {
 	expect(t, "the policy", r.policy(0), "mode         none\n")
 }
 
+// One command may have another mode than its profile.
+func TestTheNetworkOfOneCommand(t *testing.T) {
+	n, config := newInternet(t)
+	r := newRoot(t, config+profile+"[profile.default.network]\nmode = \"rules\"\n[[profile.default.network.rule]]\ndeny = [\"other.example\"]\n")
+	r.serveIn(n)
+	run := func(mode, host string) string {
+		t.Helper()
+		out, errs, _ := cli(t, "", "--config", r.config, "run", "--network", mode, "--", "visit", "http://"+host+"/")
+		return out + errs
+	}
+	expect(t, "rules", run("rules", "web.example"), "no such host")
+	expect(t, "open", run("open", "web.example"), "}\nok\n")
+	expect(t, "open, and a rule", run("open", "other.example"), "no such host")
+	expect(t, "none", run("none", "web.example"), "network is unreachable")
+	expect(t, "another", run("all", "web.example"), "must be one of")
+	_, errs, code := cli(t, "", "--root", r.dir, "--runtime", "host", "run", "--network", "none", "--", "true")
+	if code != 1 {
+		t.Errorf("with --runtime host the exit is %d", code)
+	}
+	expect(t, "the host", errs, "there is no network policy with --runtime host")
+}
+
 // What is changed counts at once, for a daemon that comes later, and for no other
 // container.
 func TestAPolicyIsChangedWhileItCounts(t *testing.T) {

@@ -2,6 +2,7 @@ package network
 
 import (
 	"net"
+	"slices"
 
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
@@ -24,7 +25,7 @@ func (c *connection) label(s rules.Said) string {
 	case s.Name != "":
 		return s.Name
 	case len(c.flow.Names) > 0:
-		return c.flow.Names[0]
+		return slices.Min(c.flow.Names)
 	}
 	return c.to.Addr().String()
 }

@@ -33,43 +33,45 @@ type verdict interface {
 // sent again. It does not block: the upstream connection is made meanwhile, so that
 // the program's is made if and when that one is.
 func (w *Way) first(k key, v verdict) {
-	switch w.book.begin(k) {
-	case ready:
-		v.Accept()
-		return
-	case making:
-		v.Drop() // the one before waits still
+	ctx, cancel := context.WithCancel(w.ctx)
+	if !w.book.begin(k, v, cancel) {
+		cancel()
 		return
 	}
 	started := w.spawn(func() {
-		c, err := w.reach(k)
-		switch {
-		case err == nil && w.book.put(k, c):
-			v.Accept()
-			return
-		case err == nil:
+		defer cancel()
+		c, err := w.reach(ctx, k)
+		if err == nil {
+			if w.book.put(k, c) {
+				return
+			}
 			w.drop(c)
-			v.Drop()
+			err = errDrop
+		}
+		switch v := w.book.fail(k); {
+		case v == nil:
 		case errors.Is(err, errDrop):
 			v.Drop()
 		default:
 			v.Refuse()
 		}
-		w.book.fail(k)
 	})
 	if !started {
-		v.Drop()
+		cancel()
+		if v := w.book.fail(k); v != nil {
+			v.Drop()
+		}
 	}
 }
 
 // reach decides about a connection, and makes its upstream side. The connection has
 // a place in the budget then, which drop gives back.
-func (w *Way) reach(k key) (*connection, error) {
+func (w *Way) reach(ctx context.Context, k key) (*connection, error) {
 	if !w.budget.enter() {
 		w.denied(&connection{key: k}, rules.Said{}, rules.Decision{Reason: rules.TooMany, Rule: -1})
 		return nil, errRefuse
 	}
-	c, err := w.try(k)
+	c, err := w.try(ctx, k)
 	if err != nil {
 		w.budget.leave()
 		return nil, err
@@ -77,8 +79,8 @@ func (w *Way) reach(k key) (*connection, error) {
 	return c, nil
 }
 
-func (w *Way) try(k key) (*connection, error) {
-	c := &connection{key: k, opinion: w.judge(k)}
+func (w *Way) try(ctx context.Context, k key) (*connection, error) {
+	c := &connection{key: k, opinion: w.judge(ctx, k)}
 	if c.decision.Verdict == rules.Deny {
 		w.denied(c, rules.Said{}, c.decision)
 		return nil, errRefuse
@@ -91,7 +93,7 @@ func (w *Way) try(k key) (*connection, error) {
 		w.denied(c, rules.Said{}, rules.Decision{Reason: rules.TooMany, Rule: -1})
 		return nil, errDrop
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, dialTime)
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	var err error
 	if c.upstream, err = w.dial(ctx, k.to); err == nil {
@@ -114,12 +116,12 @@ type opinion struct {
 
 // judge decides about a connection by its addresses. A program may use an address
 // for longer than the name's answer is good for: it is looked up again then.
-func (w *Way) judge(k key) opinion {
+func (w *Way) judge(ctx context.Context, k key) opinion {
 	a := k.to.Addr()
 	flow := rules.Flow{Protocol: rules.TCP, Addr: a, Port: k.to.Port(), Own: w.own(a), Names: w.names.Names(a)}
 	o := w.opine(flow)
 	if r := o.decision.Reason; o.decision.Verdict == rules.Deny && (r == rules.ByMode || r == rules.ByRule) {
-		flow.Names = w.names.Refresh(w.ctx, a)
+		flow.Names = w.names.Refresh(ctx, a)
 		o = w.opine(flow)
 	}
 	return o

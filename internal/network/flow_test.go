@@ -60,12 +60,12 @@ func TestRepeatedFirstPackets(t *testing.T) {
 	first, second, third := make(packet, 1), make(packet, 1), make(packet, 1)
 	r.first(k, first)
 	r.first(k, second)
-	if v := <-second; v != "dropped" {
-		t.Errorf("the second is %s", v)
+	if v := <-first; v != "dropped" {
+		t.Errorf("the first is %s", v)
 	}
 	close(r.pause)
-	if v := <-first; v != "accepted" {
-		t.Errorf("the first is %s", v)
+	if v := <-second; v != "accepted" {
+		t.Errorf("the second is %s", v)
 	}
 	r.first(k, third)
 	if v := <-third; v != "accepted" {

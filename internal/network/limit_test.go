@@ -76,10 +76,18 @@ func TestVolume(t *testing.T) {
 	}
 }
 
+// times counts how often something goes well.
+func times(f func() bool) (n int) {
+	for f() {
+		n++
+	}
+	return n
+}
+
 func TestConnections(t *testing.T) {
 	b := newBudget(rules.Limits{Connections: 2}, 0)
-	if !b.enter() || !b.enter() || b.enter() {
-		t.Error("not two")
+	if n := times(b.enter); n != 2 {
+		t.Errorf("%d connections", n)
 	}
 	b.set(rules.Limits{Connections: 1})
 	b.leave()
@@ -87,11 +95,7 @@ func TestConnections(t *testing.T) {
 		t.Error("more than one")
 	}
 	b.set(rules.Limits{})
-	n := b.connections()
-	for b.enter() {
-		n++
-	}
-	if n != maxConnections {
+	if n := b.connections() + times(b.enter); n != maxConnections {
 		t.Errorf("%d connections without a limit", n)
 	}
 }
@@ -99,16 +103,16 @@ func TestConnections(t *testing.T) {
 func TestConnectionsPerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(rules.Limits{ConnectionsPerSecond: 2}, 0)
-		if !b.fresh() || !b.fresh() || b.fresh() {
-			t.Error("not two at once")
+		if n := times(b.fresh); n != 2 {
+			t.Errorf("%d at once", n)
 		}
 		b.set(rules.Limits{ConnectionsPerSecond: 2, Connections: 7})
 		if b.fresh() {
 			t.Error("it begins anew when something else is changed")
 		}
 		time.Sleep(500 * time.Millisecond)
-		if !b.fresh() || b.fresh() {
-			t.Error("not one after half a second")
+		if n := times(b.fresh); n != 1 {
+			t.Errorf("%d after half a second", n)
 		}
 	})
 }

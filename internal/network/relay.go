@@ -11,6 +11,9 @@ import (
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
+// secrets are those of all environments.
+var secrets broker.Secrets
+
 // relay has a broker carry the requests of a connection. Each is decided by the
 // policy as it is then, and all go to the address that the program connected to.
 func (w *Way) relay(c *connection, s rules.Said) {
@@ -37,8 +40,9 @@ func (w *Way) relay(c *connection, s rules.Said) {
 			}
 			return w.again(ctx, c)
 		},
-		Secret:    w.secrets.Get,
+		Secret:    secrets.Get,
 		Authority: w.authority.Load(),
+		RootCAs:   w.roots,
 		Failed: func(host string, err error) {
 			w.opts.Log.Debug().Err(err).Str("name", label(host)).Msg("network: request")
 		},

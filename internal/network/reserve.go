@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"net/netip"
 	"sync"
 	"time"
@@ -18,62 +19,86 @@ type book struct {
 	// drop ends a connection that nobody came for. No lock is held.
 	drop func(*connection)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows, and the entries
 	entries map[key]*entry
 	closed  bool
 }
 
 // entry is a connection in the making, and then one that waits.
 type entry struct {
-	ready *connection // nil in the making
-	timer *time.Timer
+	begun  time.Time
+	cancel context.CancelFunc // ends the making
+	held   verdict            // the latest packet, nil if it has its verdict
+	ready  *connection        // nil in the making
+	timer  *time.Timer        // ends the wait that is going on
+	waits  int                // counts them
 }
-
-// state is what is known of a connection when its first packet comes.
-type state int
-
-const (
-	unknown state = iota
-	making        // it is in the making: this packet is a repetition
-	ready         // it waits: this packet may go on, as the first one did
-)
 
 func newBook(drop func(*connection)) *book {
 	return &book{drop: drop, entries: map[key]*entry{}}
 }
 
-// begin notes that a connection is in the making, if it is not known.
-func (b *book) begin(k key) state {
+// begin is told of each first packet. It returns true if the connection is to be
+// made, which ends with put or fail; cancel is called if nobody waits for it.
+func (b *book) begin(k key, v verdict, cancel context.CancelFunc) bool {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch e := b.entries[k]; {
-	case e == nil:
-		b.entries[k] = &entry{}
-		return unknown
-	case e.ready == nil:
-		return making
-	default:
-		return ready
-	}
-}
-
-// fail forgets a connection in the making.
-func (b *book) fail(k key) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.entries, k)
-}
-
-// put has a connection wait. It is false if the book is closed.
-func (b *book) put(k key, c *connection) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
+	e := b.entries[k]
+	if e != nil && e.ready != nil {
+		b.mu.Unlock()
+		v.Accept() // it waits, and this may go on as the packet before did
 		return false
 	}
-	e := &entry{ready: c}
-	e.timer = time.AfterFunc(patience, func() { b.expire(k, e) })
-	b.entries[k] = e
+	isNew := e == nil
+	if isNew {
+		e = &entry{begun: time.Now(), cancel: cancel}
+		b.entries[k] = e
+	}
+	before := e.held
+	e.held = v
+	b.wait(e, holdTime, func() func() { return b.release(e) })
+	b.mu.Unlock()
+	if before != nil {
+		before.Drop()
+	}
+	return isNew
+}
+
+// fail forgets a connection in the making, and returns the packet that waits for a
+// verdict, if there is one.
+func (b *book) fail(k key) verdict {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.entries[k]
+	if e == nil {
+		return nil
+	}
+	e.stop()
+	delete(b.entries, k)
+	return e.held
+}
+
+// put has a connection wait, and accepts the packet. It is false if the book is
+// closed.
+func (b *book) put(k key, c *connection) bool {
+	b.mu.Lock()
+	e := b.entries[k]
+	if b.closed || e == nil {
+		b.mu.Unlock()
+		return false
+	}
+	v, most := e.held, patience
+	if v == nil {
+		most = max(most, e.next())
+	}
+	e.ready, e.held = c, nil
+	b.wait(e, most, func() func() {
+		delete(b.entries, k)
+		return func() { b.drop(c) }
+	})
+	b.mu.Unlock()
+	if v != nil {
+		v.Accept()
+	}
 	return true
 }
 
@@ -85,33 +110,25 @@ func (b *book) take(k key) *connection {
 	if e == nil || e.ready == nil {
 		return nil
 	}
-	e.timer.Stop()
+	e.stop()
 	delete(b.entries, k)
 	return e.ready
 }
 
-func (b *book) expire(k key, e *entry) {
-	b.mu.Lock()
-	found := b.entries[k] == e
-	if found {
-		delete(b.entries, k)
-	}
-	b.mu.Unlock()
-	if found {
-		b.drop(e.ready)
-	}
-}
-
-// close drops what waits, and takes nothing any more.
+// close drops what waits, and takes nothing any more. What is in the making fails.
 func (b *book) close() {
 	b.mu.Lock()
-	entries := b.entries
-	b.entries, b.closed = map[key]*entry{}, true
-	b.mu.Unlock()
-	for _, e := range entries {
+	b.closed = true
+	var waiting []*connection
+	for k, e := range b.entries {
 		if e.ready != nil {
-			e.timer.Stop()
-			b.drop(e.ready)
+			e.stop()
+			delete(b.entries, k)
+			waiting = append(waiting, e.ready)
 		}
+	}
+	b.mu.Unlock()
+	for _, c := range waiting {
+		b.drop(c)
 	}
 }

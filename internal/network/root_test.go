@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,9 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -82,9 +85,9 @@ func (s sandbox) resolve(ctx context.Context, name string) ([]netip.Addr, error)
 }
 
 // client is a client of HTTP in it.
-func (s sandbox) client(t testing.TB, n *testnet.Internet) *http.Client {
+func (s sandbox) client(t testing.TB, trusted *x509.CertPool) *http.Client {
 	tr := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: n.CA.Pool()},
+		TLSClientConfig: &tls.Config{RootCAs: trusted},
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			host, port, err := net.SplitHostPort(address)
 			if err != nil {
@@ -144,7 +147,7 @@ func TestWayFromANamespace(t *testing.T) {
 	w := openAt(t, s, rules.Policy{Mode: rules.Rules, Rules: []rules.Rule{
 		{Allow: []string{"one.test"}}, {Allow: []string{testnet.Other.String(), testnet.Other6.String()}},
 	}})
-	c := s.client(t, n)
+	c := s.client(t, n.CA.Pool())
 	for _, url := range []string{
 		"http://one.test/a", "https://one.test/b", "http://one.test/again",
 		"http://" + testnet.Other.String() + ":8080/", "http://[" + testnet.Other6.String() + "]/",
@@ -176,11 +179,13 @@ func TestWayFromANamespace(t *testing.T) {
 		t.Errorf("udp: %v", err)
 	}
 	_ = u.Close()
+	for w.Stats().Denied[rules.Unsupported] == 0 {
+		runtime.Gosched() // it is told of by and by
+	}
 	stats := w.Stats()
 	if stats.Names["one.test"].Allowed < 3 || stats.Names["one.test"].In == 0 || stats.Lookups == 0 || stats.Denied[rules.Metadata] != 2 || stats.Denied[rules.OwnAddress] != 1 {
 		t.Errorf("%+v", stats)
 	}
-	t.Logf("%+v", stats)
 }
 
 // Set from none to a policy sets the namespace up, and a second way in the same
@@ -221,5 +226,68 @@ func TestWayIsSetUpLaterAndAgain(t *testing.T) {
 	openAt(t, s, allowing(testnet.Other.String()))
 	if got, err := banner(); err != nil || got != testnet.Banner {
 		t.Errorf("opened again: %q, %v", got, err)
+	}
+}
+
+// A credential is added to requests in TLS, by a CA of the environment's own, and
+// only where a rule says so.
+func TestWayAddsCredentials(t *testing.T) {
+	n := testnet.Here(t)
+	n.DNS.Set("one.test", time.Minute, testnet.Web.String())
+	n.DNS.Set("two.test", time.Minute, testnet.Web.String())
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSandbox(t)
+	w := openAt(t, s, rules.Policy{Mode: rules.Rules, Intercept: true, Rules: []rules.Rule{
+		{Allow: []string{"one.test"}, Credential: &rules.Credential{SecretFile: secret}}, {Allow: []string{"two.test"}},
+	}})
+	w.roots = n.CA.Pool()
+	trusted := n.CA.Pool()
+	if !trusted.AppendCertsFromPEM(w.authority.Load().PEM()) {
+		t.Fatal("no CA")
+	}
+	c := s.client(t, trusted)
+	for _, url := range []string{"https://one.test/a", "https://two.test/b", "http://two.test/c", "https://one.test/d"} {
+		if got, err := get(c, url); err != nil || !strings.Contains(got, `"Path":`) {
+			t.Errorf("%s: %q, %v", url, got, err)
+		}
+	}
+	var got []string
+	for _, r := range n.Web.Requests() {
+		got = append(got, r.Host+r.Path+" "+r.Header.Get("Authorization"))
+	}
+	if want := []string{"one.test/a Bearer hunter2", "two.test/b ", "two.test/c ", "one.test/d Bearer hunter2"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if stats := w.Stats(); stats.Names["one.test"].Allowed != 2 || stats.Names["one.test"].In == 0 || stats.Names["two.test"].Allowed != 2 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+// Where nothing answers a connection is not refused, and the end of the way does not
+// wait for it.
+func TestWayToNowhere(t *testing.T) {
+	testnet.Here(t)
+	s := newSandbox(t)
+	w := openAt(t, s, allowing(testnet.Nowhere.String(), testnet.Nowhere6.String()))
+	for i, a := range []netip.Addr{testnet.Nowhere, testnet.Nowhere6} {
+		ctx, cancel := context.WithCancel(t.Context())
+		end := make(chan error, 1)
+		go func() {
+			_, err := s.dial(ctx, "tcp", netip.AddrPortFrom(a, 80).String())
+			end <- err
+		}()
+		for w.Stats().Open == i {
+			runtime.Gosched()
+		}
+		select {
+		case err := <-end:
+			t.Errorf("%s: %v", a, err)
+		default:
+		}
+		cancel()
+		<-end
 	}
 }

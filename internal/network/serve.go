@@ -53,7 +53,7 @@ func (w *Way) serve(client *net.TCPConn) {
 	defer w.remove(c)
 	// The policy may have changed while it waited. From here on Set sees it.
 	if c.table != w.table.Load() {
-		o := w.judge(c.key)
+		o := w.judge(w.ctx, c.key)
 		w.mu.Lock()
 		c.opinion = o
 		w.mu.Unlock()
@@ -84,7 +84,7 @@ func (w *Way) meet(client *net.TCPConn) (*connection, error) {
 	if c := w.book.take(k); c != nil {
 		return c, nil
 	}
-	return w.reach(k)
+	return w.reach(w.ctx, k)
 }
 
 func unmap(a netip.AddrPort) netip.AddrPort {

@@ -5,6 +5,7 @@ package network
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -50,7 +51,6 @@ type Way struct {
 	counters *counters
 	denials  *denials
 	lookups  atomic.Uint64
-	secrets  *broker.Secrets
 
 	authority atomic.Pointer[broker.Authority] // nil if nothing is intercepted
 
@@ -60,6 +60,7 @@ type Way struct {
 	dial     func(context.Context, netip.AddrPort) (*net.TCPConn, error)
 	original func(net.Conn) (netip.AddrPort, error)
 	setUp    func() (closer, error)
+	roots    *x509.CertPool // of the certificates of hosts; nil are the system's
 
 	setting sync.Mutex // held while the policy changes; guards ns
 	ns      closer     // nil while nothing is set up
@@ -104,7 +105,7 @@ func Open(o Options) (*Way, error) {
 func newWay(o Options) *Way {
 	w := &Way{
 		opts: o, budget: newBudget(rules.Limits{}, o.Used), counters: newCounters(), denials: newDenials(o.Log),
-		secrets: &broker.Secrets{}, own: own, dial: dialHost, original: netns.Original, open: map[*connection]struct{}{},
+		own: own, dial: dialHost, original: netns.Original, open: map[*connection]struct{}{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.book = newBook(w.drop)

@@ -75,8 +75,9 @@ func newAuthority(name string, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	common := "exec-server, environment " + name
 	template := &x509.Certificate{
-		Subject:   pkix.Name{Organization: []string{"exec-server"}, CommonName: "exec-server environment " + name},
+		Subject:   pkix.Name{Organization: []string{"exec-server"}, CommonName: common[:min(len(common), 64)]}, // X.520's bound
 		NotBefore: now.Add(-skew), NotAfter: now.Add(authorityLife),
 		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 	}

@@ -43,7 +43,7 @@ func newSession(ctx context.Context, o *Options, app rules.Protocol) *session {
 	}
 	s.proxy = &httputil.ReverseProxy{
 		Rewrite: s.rewrite, Transport: s.transport, FlushInterval: -1, ErrorHandler: s.unanswered,
-		BufferPool: &buffers, ErrorLog: log.New(io.Discard, "", 0),
+		ModifyResponse: trailing, BufferPool: &buffers, ErrorLog: log.New(io.Discard, "", 0),
 	}
 	return s
 }
@@ -56,6 +56,7 @@ func (s *session) rewrite(r *httputil.ProxyRequest) {
 	to := r.In.Context().Value(routeKey{}).(*route)
 	r.Out.URL = target(r.In, s.scheme(), to.host)
 	r.Out.Host = r.In.Host
+	r.Out.Trailer = r.In.Trailer // which is filled when the body has ended
 	for _, name := range kept {
 		if v := r.In.Header.Values(name); len(v) > 0 {
 			r.Out.Header[name] = v
@@ -81,6 +82,14 @@ func target(r *http.Request, scheme, host string) *url.URL {
 	}
 	u.Path, u.RawPath, u.RawQuery, u.ForceQuery = r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.URL.ForceQuery
 	return u
+}
+
+// trailing makes room for what comes behind a body: in HTTP/1.1 that has no length then.
+func trailing(r *http.Response) error {
+	if len(r.Trailer) > 0 {
+		r.Header.Del("Content-Length")
+	}
+	return nil
 }
 
 // unanswered is for a request without an answer. A client whose host has hung up sees

@@ -22,7 +22,7 @@ func deny(w http.ResponseWriter, host string, port uint16, d rules.Decision) {
 	why := "no rule allows it"
 	switch {
 	case d.Rule >= 0:
-		why = fmt.Sprintf("rule %d", d.Rule)
+		why = fmt.Sprintf("rule %d", d.Rule+1) // as everywhere, the first is 1
 	case d.Reason != rules.ByMode:
 		why = string(d.Reason)
 	}

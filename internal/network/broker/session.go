@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -130,6 +131,9 @@ func (s *session) failed(host string, err error) {
 }
 
 func (s *session) dial(ctx context.Context, _, address string) (net.Conn, error) {
-	host, port, _ := hello.Host(address)
+	host, port, ok := hello.Host(address)
+	if !ok {
+		return nil, errors.New("dial: the address is none")
+	}
 	return s.o.Dial(ctx, host, port)
 }

@@ -1,0 +1,138 @@
+package network
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/exec-server/exec-server/internal/network/rules"
+)
+
+// site serves HTTP at an address, and says who was asked for.
+func (r *rig) site(to string) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { _, _ = io.WriteString(w, q.Host+q.URL.Path) })
+	r.serveAt(to, func(c *net.TCPConn) {
+		l := &once{c: c, ended: make(chan struct{})}
+		s := http.Server{Handler: h, ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				close(l.ended)
+			}
+		}}
+		_ = s.Serve(l)
+	})
+}
+
+// once is a listener with one connection.
+type once struct {
+	c     net.Conn
+	ended chan struct{}
+	given bool
+}
+
+func (l *once) Accept() (net.Conn, error) {
+	if !l.given {
+		l.given = true
+		return l.c, nil
+	}
+	<-l.ended
+	return nil, net.ErrClosed
+}
+func (l *once) Close() error   { return nil }
+func (l *once) Addr() net.Addr { return l.c.LocalAddr() }
+
+// request asks on a connection, and returns the status and the body.
+func request(t *testing.T, c net.Conn, in *bufio.Reader, host, path string) (int, string) {
+	t.Helper()
+	if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(b)
+}
+
+// Each request of a connection is decided for itself, and by the policy as it is then.
+func TestRequestsOfAConnection(t *testing.T) {
+	r := newRig(t, named, "one.test", "93.184.216.34", "two.test", "93.184.216.34", "a.more.test", "93.184.216.34")
+	r.site("93.184.216.34:80")
+	c := r.must("93.184.216.34:80")
+	in := bufio.NewReader(c)
+	for _, host := range []string{"one.test", "a.more.test", "one.test"} {
+		if status, got := request(t, c, in, host, "/x"); status != 200 || got != host+"/x" {
+			t.Errorf("%s: %d %q", host, status, got)
+		}
+	}
+	if s := r.Stats(); s.Names["one.test"].Allowed != 2 || s.Names["one.test"].In == 0 || s.Names["a.more.test"].Allowed != 1 || s.Total.Denied != 0 {
+		t.Errorf("%+v", s)
+	}
+	if err := r.Set(rules.Policy{Mode: rules.Rules, Rules: []rules.Rule{{Allow: []string{"one.test"}}}}, false); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := request(t, c, in, "one.test", "/y"); status != 200 {
+		t.Errorf("what is allowed still: %d", status)
+	}
+	if status, got := request(t, c, in, "a.more.test", "/y"); status == 200 {
+		t.Errorf("what is no longer allowed: %q", got)
+	}
+	if d := r.Stats().Denials[0]; d.What != "http 93.184.216.34:80 a.more.test" || d.Reason != rules.ByMode {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestARequestForAnotherName(t *testing.T) {
+	for host, reason := range map[string]rules.Reason{
+		"two.test": rules.ByMode, "a.more.test": rules.WrongName, "93.184.216.34": rules.NoName,
+	} {
+		r := newRig(t, named, "one.test", "93.184.216.34", "two.test", "93.184.216.34")
+		r.site("93.184.216.34:80")
+		c := r.must("93.184.216.34:80")
+		if got, err := say(t, c, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"); err == nil || strings.Contains(got, "200 OK") {
+			t.Errorf("%s: %q, %v", host, got, err)
+		}
+		if d := r.Stats().Denials; len(d) != 1 || d[0].Reason != reason {
+			t.Errorf("%s: %+v", host, d)
+		}
+	}
+}
+
+// What passes through a relay counts and is bounded as anything else.
+func TestMetered(t *testing.T) {
+	client, program := pair(t)
+	full, count := 0, &counter{}
+	m := &metered{Conn: client, meter: meter{budget: newBudget(rules.Limits{Bytes: 10}, 0)}, ctx: context.Background(), full: func() { full++ }}
+	m.count.Store(count)
+	_, _ = program.Write([]byte("abc"))
+	if n, err := m.Read(make([]byte, 10)); n != 3 || err != nil {
+		t.Error(n, err)
+	}
+	if n, err := m.Write([]byte("defgh")); n != 5 || err != nil {
+		t.Error(n, err)
+	}
+	if n, err := m.Write([]byte("ijklm")); n != 2 || !errors.Is(err, errVolume) {
+		t.Error(n, err)
+	}
+	if n, err := m.Write([]byte("n")); n != 0 || !errors.Is(err, errVolume) || full != 1 {
+		t.Error(n, err, full)
+	}
+	if err := m.CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	if got, err := io.ReadAll(program); err != nil || string(got) != "defghij" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if c := count.read(); c.In != 7 || c.Out != 3 {
+		t.Errorf("%+v", c)
+	}
+}
