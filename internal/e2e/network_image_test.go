@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha512"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -41,7 +42,7 @@ func toolsRoot(t *testing.T, config, policy string) *root {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(filepath.Join(dir, "root", "environments")); err != nil {
+		if err := errors.Join(os.Remove(r.config), os.RemoveAll(filepath.Join(dir, "root", "environments"))); err != nil {
 			t.Error(err)
 		}
 	})

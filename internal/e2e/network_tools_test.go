@@ -43,7 +43,7 @@ func TestToolsUnderAnAllowList(t *testing.T) {
 		{"curl", "mkdir npm && curl -sSf " + npmURL + " | tar xz -C npm && test -f npm/package/bin/npm-cli.js && echo " + registry.Greeting,
 			"curl -sSf https://elsewhere.example/", "Could not resolve host: elsewhere.example"},
 		{"pip", "pip install --no-cache-dir --target py hello-exec && PYTHONPATH=py python3 -m hello_exec",
-			"pip install --target other --retries 0 --index-url https://elsewhere.example/simple hello-exec", "Name or service not known"},
+			"pip install --target other --retries 1 --index-url https://elsewhere.example/simple hello-exec", "Name or service not known"},
 		{"npm", "mkdir n && cd n && " + npm + "install hello-exec && node node_modules/.bin/hello-exec",
 			"cd n && " + npm + "--fetch-retries=0 --registry=https://elsewhere.example install other", "ENOTFOUND"},
 		{"apt", "echo 'deb [trusted=yes] http://deb.debian.org/debian test main' > sources.list; " + apt + "update && " + apt + "install -y hello-exec && hello-exec",
