@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,8 +27,9 @@ const maxBundle = 16 << 20
 
 // trustCA has the image's programs trust the certificates in a file: it adds them
 // to all bundles below root, and makes one more file with those that were in the
-// first of them and the new ones. Without such a file it does nothing. Nothing of the
-// image runs yet.
+// first of them and the new ones. The variables that name that file go if the image
+// has no bundle: programs with one inside of them would trust nothing else any more.
+// Without certificates it does nothing. Nothing of the image runs yet.
 func trustCA(root, certificates, bundle string) error {
 	if certificates == "" {
 		return nil
@@ -46,10 +48,15 @@ func trustCA(root, certificates, bundle string) error {
 		return err
 	}
 	if all == nil {
-		all = added
 		if err := makeBundle(top, bundles[0], added); err != nil {
 			return fmt.Errorf("make /%s: %w", bundles[0], err)
 		}
+		for _, pair := range os.Environ() {
+			if name, value, _ := strings.Cut(pair, "="); value == bundle {
+				_ = os.Unsetenv(name) // it fails for names that cannot be set
+			}
+		}
+		return nil
 	}
 	if err := os.WriteFile(bundle, all, 0o444); err != nil {
 		return fmt.Errorf("certificates of the environment: %w", err)

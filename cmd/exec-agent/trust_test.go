@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,10 +36,14 @@ func trusted(t *testing.T, root string) (bundle string, err error) {
 	if err := os.WriteFile(ca, []byte(ours), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("ALL_CERTIFICATES", all)
 	if err := trustCA(root, ca, all); err != nil {
 		return "", err
 	}
-	text, err := os.ReadFile(all)
+	text, err := os.ReadFile(os.Getenv("ALL_CERTIFICATES"))
+	if errors.Is(err, os.ErrNotExist) && os.Getenv("ALL_CERTIFICATES") == "" {
+		return "", nil // nothing names it, and it is not there
+	}
 	return string(text), err
 }
 
@@ -48,8 +53,8 @@ func TestCertificatesOfImages(t *testing.T) {
 		files, want map[string]string
 		bundle      string
 	}{
-		"none at all":   {nil, map[string]string{debian: ours}, ours},
-		"no bundle":     {map[string]string{"etc/ssl/openssl.cnf": "x"}, map[string]string{debian: ours, "etc/ssl/openssl.cnf": "x"}, ours},
+		"none at all":   {nil, map[string]string{debian: ours}, ""},
+		"no bundle":     {map[string]string{"etc/ssl/openssl.cnf": "x"}, map[string]string{debian: ours, "etc/ssl/openssl.cnf": "x"}, ""},
 		"debian":        {map[string]string{debian: "theirs"}, map[string]string{debian: "theirs\n" + ours}, "theirs\n" + ours},
 		"red hat, suse": {map[string]string{"etc/pki/tls/certs/ca-bundle.crt": "a\n", "etc/ssl/ca-bundle.pem": "b\n"}, map[string]string{"etc/pki/tls/certs/ca-bundle.crt": "a\n\n" + ours, "etc/ssl/ca-bundle.pem": "b\n\n" + ours}, "a\n\n" + ours},
 		"alpine": {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/containerd/errdefs"
@@ -73,6 +75,7 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kin
 		}()
 	}
 	if cfg.Runtime == "host" {
+		d.warnOpen()
 		d.runtime = host.New(agent.Options{
 			Detach:      cfg.Session.Detach.Duration,
 			KeepClosed:  cfg.Session.KeepClosed.Duration,
@@ -108,6 +111,15 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kin
 		go d.control.Serve(ctx, d)
 	}
 	return d, nil
+}
+
+// warnOpen says that policies do not count where there are no containers.
+func (d *daemon) warnOpen() {
+	for _, name := range slices.Sorted(maps.Keys(d.cfg.Profiles)) {
+		if mode := d.cfg.Profiles[name].Network.Mode; rules.Mode(mode) != rules.None {
+			d.log.Warn().Str("profile", name).Str("mode", mode).Msg("with --runtime host commands have the network of this machine, whatever the profile says")
+		}
+	}
 }
 
 // imageFinder fails if the store lacks an image.

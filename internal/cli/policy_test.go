@@ -172,7 +172,7 @@ func TestTheHostHasNoPolicy(t *testing.T) {
 	bare(t)
 	root := t.TempDir()
 	config := filepath.Join(root, "config.toml")
-	if err := os.WriteFile(config, []byte("version = 1\n[listen]\nurl = \"none\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("version = 1\n[listen]\nurl = \"none\"\n[profile.default.network]\nmode = \"rules\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := start(t, "--config", config, "--root", root, "--runtime", "host")
@@ -191,4 +191,7 @@ func TestTheHostHasNoPolicy(t *testing.T) {
 	}
 	p.stop()
 	p.ends(0)
+	if got := p.err.String(); !strings.Contains(got, "whatever the profile says") {
+		t.Errorf("the log is %s", got)
+	}
 }

@@ -18,9 +18,10 @@ const helloTime = 10 * time.Second
 var past = time.Unix(1, 0)
 
 // ask finds out what the client says first, without taking it away. If the server
-// is the first to speak, or nobody is, the client has said nothing. The error is that
-// the client is gone.
-func ask(client, upstream *net.TCPConn) (hello.Hello, error) {
+// is the first to speak, or nobody is for so long, the client has said nothing. The
+// error is that the client is gone.
+func ask(client, upstream *net.TCPConn, most time.Duration) (hello.Hello, error) {
+	_ = client.SetReadDeadline(time.Now().Add(most))
 	var once sync.Once
 	watched := make(chan struct{})
 	go func() {
@@ -29,7 +30,6 @@ func ask(client, upstream *net.TCPConn) (hello.Hello, error) {
 			once.Do(func() { _ = client.SetReadDeadline(past) })
 		}
 	}()
-	_ = client.SetReadDeadline(time.Now().Add(helloTime))
 	h, err := listen(client)
 	once.Do(func() {})
 	_ = upstream.SetReadDeadline(past)

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/exec-server/exec-server/internal/network/hello"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
@@ -27,12 +28,12 @@ func clientHello(t *testing.T, name string) []byte {
 	go func() {
 		_ = tls.Client(a, &tls.Config{ServerName: name, InsecureSkipVerify: true}).HandshakeContext(context.Background())
 	}()
-	hello := make([]byte, 1<<14)
-	n, err := b.Read(hello)
+	first := make([]byte, 1<<14)
+	n, err := b.Read(first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hello[:n]
+	return first[:n]
 }
 
 var named = rules.Policy{Mode: rules.Rules, Rules: []rules.Rule{{Allow: []string{"one.test", "*.more.test"}}}}
@@ -55,9 +56,9 @@ func TestTLSByItsName(t *testing.T) {
 		"one.test": "", "a.more.test": "", "ONE.test": "",
 		"two.test": "tls 93.184.216.34:443 two.test mode", "b.more.test": "tls 93.184.216.34:443 b.more.test wrong-name",
 	} {
-		hello := clientHello(t, name)
-		got, err := say(t, r.must("93.184.216.34:443"), string(hello))
-		if want == "" && (err != nil || got != string(hello)) {
+		first := string(clientHello(t, name))
+		got, err := say(t, r.must("93.184.216.34:443"), first)
+		if want == "" && (err != nil || got != first) {
 			t.Errorf("%s: %d bytes came back, %v", name, len(got), err)
 		}
 		if want == "" {
@@ -79,14 +80,14 @@ func TestTLSByItsName(t *testing.T) {
 func TestTLSInPieces(t *testing.T) {
 	r := web(t, named, "one.test")
 	c := r.must("93.184.216.34:443")
-	hello := clientHello(t, "one.test")
-	for piece := range slices.Chunk(hello, 100) {
+	first := clientHello(t, "one.test")
+	for piece := range slices.Chunk(first, 100) {
 		if _, err := c.Write(piece); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_ = c.CloseWrite()
-	if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, hello) {
+	if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, first) {
 		t.Errorf("%d bytes came back, %v", len(got), err)
 	}
 }
@@ -156,8 +157,8 @@ func TestANameThatHasExpired(t *testing.T) {
 	r.mu.Lock()
 	r.former["a.more.test"] = []netip.Addr{netip.MustParseAddr("93.184.216.34")}
 	r.mu.Unlock()
-	hello := string(clientHello(t, "a.more.test"))
-	if got, err := say(t, r.must("93.184.216.34:443"), hello); err != nil || got != hello {
+	first := string(clientHello(t, "a.more.test"))
+	if got, err := say(t, r.must("93.184.216.34:443"), first); err != nil || got != first {
 		t.Errorf("%d bytes came back, %v", len(got), err)
 	}
 }
@@ -167,7 +168,7 @@ func TestAsk(t *testing.T) {
 	upstream, server := pair(t)
 	_ = server
 	_, _ = program.Write([]byte("GET / HTTP/1.1\r\nHost: one.test\r\n\r\n"))
-	h, err := ask(client, upstream)
+	h, err := ask(client, upstream, helloTime)
 	if err != nil || h.Name != "one.test" {
 		t.Errorf("%+v, %v", h, err)
 	}
@@ -177,8 +178,15 @@ func TestAsk(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 	client, program = pair(t)
+	_, _ = program.Write([]byte("GET / HTTP/1.1\r\n"))
+	if h, err := ask(client, upstream, time.Nanosecond); err != nil || h.Name != "" || h.Kind != hello.Other {
+		t.Errorf("a client that is slow: %+v, %v", h, err)
+	}
 	reset(program)
-	if _, err := ask(client, upstream); err == nil {
+	_, _ = io.Copy(io.Discard, client)
+	client, program = pair(t)
+	reset(program)
+	if _, err := ask(client, upstream, helloTime); err == nil {
 		t.Error("no error of a client that is gone")
 	}
 }

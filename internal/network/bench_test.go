@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -17,8 +19,9 @@ import (
 )
 
 // routed is a namespace whose packets go through a pair of interfaces, and are
-// routed by the host, without any rules.
-func routed(t testing.TB, n *testnet.Internet) sandbox {
+// routed by the host: without any rules, or with the least that a container has whose
+// address nobody else knows.
+func routed(t testing.TB, n *testnet.Internet, masquerade bool) sandbox {
 	t.Helper()
 	s := newSandbox(t)
 	must := func(err error) {
@@ -52,12 +55,65 @@ func routed(t testing.TB, n *testnet.Internet) sandbox {
 		return netlink.RouteAdd(&netlink.Route{Gw: outer.AsSlice()})
 	}))
 	must(os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0))
+	if masquerade {
+		must(addMasquerade())
+		t.Cleanup(func() { must(removeMasquerade()) })
+		return s
+	}
 	must(n.World.Do(func() error {
 		return netlink.RouteAdd(&netlink.Route{
 			Dst: &net.IPNet{IP: network.Addr().AsSlice(), Mask: net.CIDRMask(24, 32)}, Gw: testnet.Host.AsSlice(),
 		})
 	}))
 	return s
+}
+
+var masquerading = &nftables.Table{Family: nftables.TableFamilyIPv4, Name: "bench"}
+
+// addMasquerade has what is forwarded leave with the host's address, and drops
+// what belongs to no connection from the inside.
+func addMasquerade() error {
+	c, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	c.AddTable(masquerading)
+	post := c.AddChain(&nftables.Chain{
+		Name: "post", Table: masquerading, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
+	})
+	c.AddRule(&nftables.Rule{Table: masquerading, Chain: post, Exprs: []expr.Any{&expr.Masq{}}})
+	forward := c.AddChain(&nftables.Chain{
+		Name: "forward", Table: masquerading, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter,
+	})
+	c.AddRule(&nftables.Rule{Table: masquerading, Chain: forward, Exprs: []expr.Any{
+		&expr.Ct{Register: 1, Key: expr.CtKeySTATE},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: []byte{6, 0, 0, 0}, Xor: make([]byte, 4)}, // established, related
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
+		&expr.Verdict{Kind: expr.VerdictAccept},
+	}})
+	c.AddRule(&nftables.Rule{Table: masquerading, Chain: forward, Exprs: []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: append([]byte("bench"), make([]byte, 11)...)},
+		&expr.Verdict{Kind: expr.VerdictDrop},
+	}})
+	return c.Flush()
+}
+
+func removeMasquerade() error {
+	c, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	c.DelTable(masquerading)
+	return c.Flush()
+}
+
+// besides runs a benchmark beside the pair of interfaces without rules and with them.
+func besides(b *testing.B, f func(b *testing.B, masquerade bool)) {
+	b.Run("veth", func(b *testing.B) { f(b, false) })
+	b.Run("veth-nft", func(b *testing.B) { f(b, true) })
 }
 
 // median of what was measured.
@@ -68,13 +124,15 @@ func median[T float64 | time.Duration](all []T) T {
 
 // BenchmarkWayStream has one stream from the world to a program, by the way out and by
 // a routed pair of interfaces, by turns.
-func BenchmarkWayStream(b *testing.B) {
+func BenchmarkWayStream(b *testing.B) { besides(b, benchmarkStream) }
+
+func benchmarkStream(b *testing.B, masquerade bool) {
 	const size = 256 << 20
 	n := testnet.Here(b)
 	if err := n.ServeTCP(7000, func(c net.Conn) { _, _ = io.CopyN(c, zeros{}, size) }); err != nil {
 		b.Fatal(err)
 	}
-	by := [2]sandbox{newSandbox(b), routed(b, n)}
+	by := [2]sandbox{newSandbox(b), routed(b, n, masquerade)}
 	openAt(b, by[0], allowing(testnet.Other.String()))
 	var rates [2][]float64
 	buffer := make([]byte, 1<<20)
@@ -107,12 +165,14 @@ func BenchmarkWayStream(b *testing.B) {
 
 // BenchmarkWayConnect makes a connection and closes it, by the way out and by a routed
 // pair of interfaces, by turns.
-func BenchmarkWayConnect(b *testing.B) {
+func BenchmarkWayConnect(b *testing.B) { besides(b, benchmarkConnect) }
+
+func benchmarkConnect(b *testing.B, masquerade bool) {
 	n := testnet.Here(b)
 	if err := n.ServeTCP(7000, func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }); err != nil {
 		b.Fatal(err)
 	}
-	by := [2]sandbox{newSandbox(b), routed(b, n)}
+	by := [2]sandbox{newSandbox(b), routed(b, n, masquerade)}
 	openAt(b, by[0], allowing(testnet.Other.String()))
 	to := &unix.SockaddrInet4{Addr: testnet.Other.As4(), Port: 7000}
 	connect := func(s sandbox, rounds int) (took []time.Duration) {

@@ -291,3 +291,107 @@ func TestWayToNowhere(t *testing.T) {
 		<-end
 	}
 }
+
+// After Close there is no goroutine and no descriptor of a way, whatever went on.
+func TestWayLeavesNothing(t *testing.T) {
+	n := testnet.Here(t)
+	n.DNS.Set("one.test", time.Minute, testnet.Web.String())
+	s := newSandbox(t)
+	descriptors := func() int {
+		all, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	round := func() {
+		w := openAt(t, s, rules.Policy{Mode: rules.Rules, Rules: []rules.Rule{
+			{Allow: []string{"one.test"}}, {Allow: []string{testnet.Other.String(), testnet.Nowhere.String()}},
+		}})
+		if _, err := s.resolve(t.Context(), "one.test"); err != nil {
+			t.Fatal(err)
+		}
+		var open []net.Conn
+		for _, address := range []string{testnet.Web.String() + ":443", testnet.Other.String() + ":22", testnet.Other.String() + ":9"} {
+			c, err := s.dial(t.Context(), "tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			open = append(open, c)
+		}
+		if _, err := open[1].Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		hangs := make(chan struct{})
+		go func() {
+			_, _ = s.dial(ctx, "tcp", testnet.Nowhere.String()+":80")
+			close(hangs)
+		}()
+		for w.Stats().Open < 4 {
+			runtime.Gosched()
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		<-hangs
+		for _, c := range open {
+			_ = c.Close()
+		}
+	}
+	round() // what is made once
+	var before [2]int
+	for i := range 3 {
+		round()
+		var now [2]int
+		for start := time.Now(); ; {
+			runtime.GC() // for the pipes in package net's pool; servers in the world notice by and by
+			now = [2]int{runtime.NumGoroutine(), descriptors()}
+			if i == 0 || now[0] <= before[0] && now[1] <= before[1] {
+				break
+			}
+			if time.Since(start) > 30*time.Second {
+				t.Fatalf("goroutines and descriptors: %v, and %v before", now, before)
+			}
+		}
+		before = now
+	}
+}
+
+// Many programs connect at once, some of them where they may not.
+func TestWayForManyAtOnce(t *testing.T) {
+	testnet.Here(t)
+	s := newSandbox(t)
+	w := openAt(t, s, allowing(testnet.Other.String()))
+	const connections = 200
+	ends := make(chan error, connections)
+	for i := range connections {
+		go func() {
+			if i%4 == 0 {
+				_, err := s.dial(t.Context(), "tcp", testnet.Web.String()+":22")
+				if errors.Is(err, unix.ECONNREFUSED) {
+					err = nil
+				} else {
+					err = fmt.Errorf("what is denied: %v", err)
+				}
+				ends <- err
+				return
+			}
+			c, err := s.dial(t.Context(), "tcp", testnet.Other.String()+":22")
+			if err == nil {
+				_, err = io.ReadFull(c, make([]byte, len(testnet.Banner)))
+				_ = c.Close()
+			}
+			ends <- err
+		}()
+	}
+	for range connections {
+		if err := <-ends; err != nil {
+			t.Error(err)
+		}
+	}
+	if s := w.Stats(); s.Total.Allowed != connections*3/4 || s.Total.Denied != connections/4 {
+		t.Errorf("%+v", s.Total)
+	}
+}

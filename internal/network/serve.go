@@ -38,7 +38,6 @@ func (w *Way) accept(l net.Listener) {
 
 // serve carries a connection of a program until it ends.
 func (w *Way) serve(client *net.TCPConn) {
-	_ = client.SetKeepAliveConfig(keepAlive)
 	c, err := w.meet(client)
 	if err != nil {
 		reset(client)
@@ -107,7 +106,7 @@ func (w *Way) pass(c *connection, s rules.Said) {
 // passNamed decides by what the client says, and moves its bytes then, which none
 // have been until then.
 func (w *Way) passNamed(c *connection) {
-	h, err := ask(c.client, c.upstream)
+	h, err := ask(c.client, c.upstream, helloTime)
 	if err != nil {
 		c.reset()
 		return

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chunk is the most that is moved at a time, so that limits and counters are near
-// what passes.
-const chunk = 256 << 10
+// chunk is the most that is moved at a time: what fits into the pipes of package net.
+const chunk = 1 << 20
 
 // meter is what bytes are counted with on their way.
 type meter struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -109,6 +110,29 @@ func TestWithoutASecretNothingIsSent(t *testing.T) {
 		}
 		if got := w.seen(&w.failed); len(got) != 1 || strings.Contains(got[0], "hunter2") {
 			t.Errorf("%s: told of %q", name, got)
+		}
+	}
+}
+
+// TestHostsThatRepeatTheSecret do so where an error would quote it.
+func TestHostsThatRepeatTheSecret(t *testing.T) {
+	for _, answer := range []string{"%s", "HTTP/1.1 200 OK\r\n%s\r\n\r\n", "HTTP/1.1 %s\r\n\r\n"} {
+		w := start(t, func(w http.ResponseWriter, r *http.Request) {
+			c, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			_, _ = fmt.Fprintf(c, answer, r.Header.Get("Authorization"))
+		})
+		c := w.connect()
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: cred.test\r\n\r\n")
+		if b, err := io.ReadAll(c); len(b) > 0 || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+		if got := w.seen(&w.failed); len(got) != 1 || strings.Contains(got[0], "hunter2") {
+			t.Errorf("told of %q", got)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func trailing(r *http.Response) error {
 func (s *session) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	to := r.Context().Value(routeKey{}).(*route)
 	if r.Context().Err() == nil {
-		s.failed(to.host, err)
+		s.failed(to.host, told(err, to))
 	}
 	if to.connected {
 		panic(http.ErrAbortHandler)
@@ -108,6 +108,19 @@ func (s *session) unanswered(w http.ResponseWriter, r *http.Request, err error) 
 		return
 	}
 	refuse(w, http.StatusBadGateway, "there is no connection to "+to.host)
+}
+
+// errMalformed is in the place of errors that quote what the host has said.
+var errMalformed = errors.New("the host's answer is not HTTP")
+
+// told is what of an error may be told: with a credential not what the host says, since
+// it may repeat that.
+func told(err error, to *route) error {
+	var network net.Error
+	if to.header == "" || !to.connected || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
+		return err
+	}
+	return errMalformed
 }
 
 func joinHostPort(host string, port uint16) string {

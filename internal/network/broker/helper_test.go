@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -187,15 +188,23 @@ func echo(w http.ResponseWriter, r *http.Request) {
 // overTLS makes the client's side and the host's speak TLS, for name.
 func overTLS(t *testing.T, h http.HandlerFunc, name string) (*world, *tls.Config) {
 	t.Helper()
+	w, config, _ := overTLSBy(t, h, name)
+	return w, config
+}
+
+// overTLSBy also returns who has signed for the host.
+func overTLSBy(t *testing.T, h http.HandlerFunc, name string) (*world, *tls.Config, *Authority) {
+	t.Helper()
 	w := &world{t: t, tls: true, host: httptest.NewUnstartedServer(h)}
 	public := authority(t)
 	w.host.TLS = public.config(name)
 	w.host.EnableHTTP2 = true
+	w.host.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.host.StartTLS()
 	t.Cleanup(w.host.Close)
 	w.options("127.0.0.1:443")
 	w.o.Name, w.o.Authority, w.o.RootCAs = name, authority(t), pool509(t, public)
-	return w, &tls.Config{RootCAs: pool509(t, w.o.Authority)}
+	return w, &tls.Config{RootCAs: pool509(t, w.o.Authority)}, public
 }
 
 func authority(t *testing.T) *Authority {

@@ -91,7 +91,7 @@ func TestBothWaysAtATime(t *testing.T) {
 }
 
 func TestLargeBodies(t *testing.T) {
-	const size = 24 << 20
+	const size = 4 << 20
 	both(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		_, _ = io.Copy(w, r.Body)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestTLS(t *testing.T) {
@@ -57,15 +58,33 @@ func TestAnotherNameInTheHandshake(t *testing.T) {
 
 // TestHostsWithABadCertificate get no request, and no secret.
 func TestHostsWithABadCertificate(t *testing.T) {
-	w, config := overTLS(t, func(http.ResponseWriter, *http.Request) { t.Error("it has arrived") }, "cred.test")
-	roots := w.o.RootCAs
-	for what, change := range map[string]func(){
-		"unknown authority": func() { w.o.RootCAs = pool509(t, authority(t)) },
-		"other name":        func() { w.o.RootCAs, w.o.Name, config.ServerName = roots, "localhost", "localhost" },
+	arrived := func(http.ResponseWriter, *http.Request) { t.Error("it has arrived") }
+	for what, change := range map[string]func(w *world, public *Authority) (want string){
+		"unknown authority": func(w *world, _ *Authority) string {
+			w.o.RootCAs = pool509(t, authority(t))
+			return "x509: certificate signed by unknown authority"
+		},
+		"the sandbox's own": func(w *world, _ *Authority) string {
+			w.o.RootCAs = pool509(t, w.o.Authority)
+			return "x509: certificate signed by unknown authority"
+		},
+		"other name": func(w *world, public *Authority) string {
+			w.host.TLS.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				return public.certificate("a.test", time.Now())
+			}
+			return "x509: certificate is valid for a.test, not cred.test"
+		},
+		"old": func(w *world, public *Authority) string {
+			w.host.TLS.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				return public.certificate("cred.test", time.Now().Add(-2*leafLife))
+			}
+			return "x509: certificate has expired"
+		},
 	} {
-		change()
-		a := w.get(w.client(config), request(t, "GET", "https://"+w.o.Name+"/", ""))
-		if a.StatusCode != 502 || !strings.Contains(a.body, "is not valid: x509: ") && !strings.Contains(a.body, "there is no connection") {
+		w, config, public := overTLSBy(t, arrived, "cred.test")
+		want := change(w, public)
+		a := w.get(w.client(config), request(t, "GET", "https://cred.test/", ""))
+		if a.StatusCode != 502 || !strings.Contains(a.body, "the certificate of cred.test:443 is not valid: "+want) {
 			t.Errorf("%s: %s %s", what, a.Status, a.body)
 		}
 	}

@@ -20,6 +20,7 @@ type way struct {
 	runtime.Network
 	container string
 	dir       string // of what lasts of the environment
+	state     stateDir
 	// intercept tells whether the container was made to trust its CA.
 	intercept bool
 
@@ -47,7 +48,7 @@ func (s *sandbox) openNetwork(policy rules.Policy) error {
 	if err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
-	s.way = &way{Network: n, container: s.task.ID(), dir: dir, intercept: s.spec.Network.Intercept}
+	s.way = &way{Network: n, container: s.task.ID(), dir: dir, state: s.r.stateDir(s.task.ID()), intercept: s.spec.Network.Intercept}
 	return nil
 }
 
@@ -121,5 +122,6 @@ func (w *way) Set(policy rules.Policy, closeOpen bool) error {
 	if err := editsIn(w.dir).write(edit{Container: w.container, Policy: policy}); err != nil {
 		return errors.Join(fmt.Errorf("keep the policy: %w", err), w.Network.Set(before, false))
 	}
+	w.state.patience(before.Mode, policy.Mode)
 	return nil
 }

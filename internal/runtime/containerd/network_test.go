@@ -184,7 +184,7 @@ func TestAnEditedPolicyLastsAsLongAsItsContainer(t *testing.T) {
 	if got := first(a); got != "made.example" {
 		t.Errorf("not edited, it allows %s", got)
 	}
-	if err := a.Network().Set(allowing("edited.example"), false); err != nil {
+	if err := errors.Join(a.Network().Set(rules.Policy{Mode: rules.None}, false), a.Network().Set(allowing("edited.example"), false)); err != nil {
 		t.Fatal(err)
 	}
 	again()
@@ -270,6 +270,20 @@ func TestNameServersOfASandbox(t *testing.T) {
 		if got := resolvers(mode); !strings.HasSuffix(got, "\nnameserver 192.0.2.1\noptions "+want+"\n") {
 			t.Errorf("with mode %q it is %q", mode, got)
 		}
+	}
+}
+
+func TestNameServersFollowTheMode(t *testing.T) {
+	d := newPlace(t).startDaemon(t)
+	staticImage(t, d.ctx, d.server.Client())
+	s := d.create(t, runtime.Spec{Name: "a", Image: "test/static:1"})
+	conf := func() string { return askOf(t, s, "!read /etc/resolv.conf") + "\n" }
+	if err := s.Network().Set(allowing("example.org"), false); err != nil || conf() != resolvers(rules.Rules) {
+		t.Errorf("with rules it is %q, %v", conf(), err)
+	}
+	askOf(t, s, "!write /etc/resolv.conf mine")
+	if err := s.Network().Set(rules.Policy{Mode: rules.None}, false); err != nil || conf() != "mine\n" {
+		t.Errorf("what the sandbox has made of it is %q, %v", conf(), err)
 	}
 }
 

@@ -71,6 +71,16 @@ func (d stateDir) make(host string, ids idRange, mode rules.Mode) error {
 	return nil
 }
 
+// patience fits resolv.conf to another mode of the network policy, unless the sandbox
+// has made it its own. Without that look-ups work as well, if they do not take long.
+func (d stateDir) patience(before, now rules.Mode) {
+	path := filepath.Join(string(d), "resolv.conf")
+	text, err := os.ReadFile(path)
+	if err == nil && string(text) == resolvers(before) && resolvers(before) != resolvers(now) {
+		_ = os.WriteFile(path, []byte(resolvers(now)), 0o644)
+	}
+}
+
 // remove unmounts and removes the directory. It may be gone already.
 func (d stateDir) remove() error {
 	for {
