@@ -12,6 +12,7 @@
 //	probe raw ADDR:PORT                 a SYN over a raw socket
 //	probe frame                         an Ethernet frame, on every interface
 //	probe name NAME SERVER:PORT         asks a name server for its addresses
+//	probe names N NAME SERVER:PORT      asks for N names below one
 package main
 
 import (
@@ -20,20 +21,24 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// patience is how long an answer may take before there is none.
-const patience = 20 * time.Second
+// patience is how long an answer may take before there is none; PATIENCE is another.
+var patience = 20 * time.Second
 
 func main() {
+	if d, err := time.ParseDuration(os.Getenv("PATIENCE")); err == nil {
+		patience = d
+	}
 	told, err := try(append(os.Args[1:], "", "", "", ""))
 	if err != nil {
 		fmt.Println(word(err))
 		os.Exit(1)
 	}
-	fmt.Println("ok", told)
+	fmt.Println(strings.TrimSpace("ok " + told))
 }
 
 // try does what the arguments say; those that are left out are "".
@@ -59,6 +64,8 @@ func try(args []string) (string, error) {
 		return frame()
 	case "name":
 		return lookUp(to, args[2])
+	case "names":
+		return lookUps(to, args[2], args[3])
 	}
 	return "", fmt.Errorf("%q is not known", args[0])
 }
@@ -89,11 +96,13 @@ func word(err error) string {
 		{syscall.EACCES, "not permitted"},
 		{syscall.ENETUNREACH, "unreachable"},
 		{syscall.EHOSTUNREACH, "unreachable"},
-		{os.ErrDeadlineExceeded, "no answer"},
 	} {
 		if errors.Is(err, w.is) {
 			return w.word
 		}
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return "no answer"
 	}
 	return err.Error()
 }

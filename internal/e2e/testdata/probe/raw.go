@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -102,6 +103,25 @@ func frame() (string, error) {
 		names = append(names, l.Name)
 	}
 	return strings.Join(names, " "), errors.Join(errs...)
+}
+
+// lookUps asks for so many names below one, and tells how many have addresses.
+func lookUps(count, below, server string) (string, error) {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return "", err
+	}
+	found := 0
+	for i := range n {
+		told, err := lookUp(fmt.Sprintf("n%d.%s", i, below), server)
+		if err != nil {
+			return "", err
+		}
+		if len(strings.Fields(told)) > 2 {
+			found++
+		}
+	}
+	return strconv.Itoa(found), nil
 }
 
 // lookUp asks for both kinds of addresses and tells the status and the answers.
