@@ -216,6 +216,25 @@ func TestAnEditedPolicyLastsAsLongAsItsContainer(t *testing.T) {
 			t.Errorf("with %q for its edits the mode is %q", text, got)
 		}
 	}
+	// Nor is a container lost with its network.
+	if err := a.Network().Set(allowing("edited.example"), false); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = p.startDaemon(t)
+	d.opts.Network = func(o network.Options) (runtime.Network, error) {
+		if o.Policy.Mode != rules.None {
+			return nil, errors.New("no luck")
+		}
+		return openExit(o)
+	}
+	adopted, err := d.Adopt(d.ctx)
+	if err != nil || len(adopted) != 1 || first(adopted[0]) != "none" {
+		t.Fatalf("where no policy can be in force there are %v, %v", adopted, err)
+	}
+	a, d.opts.Network = adopted[0], openExit
 	d.remove(t, a)
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("the edits are kept: %v", err)
