@@ -41,8 +41,6 @@ func (n *network) check(id string, sandboxed bool) error {
 		return proto.BadParams("transparent TCP is not available on this executor")
 	case !p.enabled:
 		return badProxy("executor-local network proxy launch requires an enabled proxy")
-	case p.masking:
-		return badProxy("credential masking is not available on this executor")
 	}
 	size := 0
 	for name := range p.config.Domains {

@@ -30,6 +30,10 @@ type proxyPlan struct {
 	config  policy.Config
 	asks    *proxyParams // how long the client may take to answer; nil if it is not asked
 	bridges []proxyEndpoint
+
+	// bundle is a file with the certificates that a command with masked credentials
+	// trusts; "" if none is masked. It is removed by release.
+	bundle string
 }
 
 // proxyEndpoint is a variable that names a proxy on this machine's loopback.
@@ -118,6 +122,9 @@ func (p *proxyPlan) announce(env map[string]string, s *proxySockets) {
 			socks = s.ports[1]
 		}
 		announce(env, s.ports[0], socks, p.config.LocalOK)
+		if p.bundle != "" {
+			announceBundle(env, p.bundle)
+		}
 	}
 	for _, e := range p.bridges {
 		to := s.ports[slices.Index(p.config.Bridges, e.port)]

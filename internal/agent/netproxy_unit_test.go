@@ -57,7 +57,10 @@ func TestNetworksThatAreRefused(t *testing.T) {
 		{proxy(`"enabled":true=>"domains":{"*":"deny"},"enabled":false`), bad + "executor-local network proxy launch requires an enabled proxy"},
 		{proxyMember(`,"domains":{"*":"deny"}`, ""), bad + "invalid value for network.denied_domains: * (allowed exact hosts or scoped wildcards like *.example.com or **.example.com)"},
 		{proxyMember(`,"unixSockets":{"/a":"allow","b":"allow","c":"deny"}`, ""), bad + `invalid network.allow_unix_sockets[1]: expected a NUL-free absolute path for Linux, got "b"`},
-		{proxyMember(`,"credentialMasking":true`, ""), bad + "credential masking is not available on this executor"},
+		{proxyMember(`,"credentialProviders":{"x":{"a":1}}`, ""), "-32602 unknown field `a`, expected one of `env`, `patterns`, `url_prefixes`, `url_prefix_from_env`, `auth`, `header`, `prefix`"},
+		{proxyMember(`,"credentialProviders":{"x":{"env":"A"}}`, ""), `-32602 invalid type: string "A", expected a sequence`},
+		{proxyMember(`,"credentialProviders":{"x":{"auth":["x"]}}`, ""), "-32602 unknown variant `x`, expected one of `bearer`, `token`, `basic`, `header`"},
+		{proxyMember(`,"credentialProviders":{"x":{"header":1}}`, ""), "-32602 invalid type: number, expected a string"},
 		{proxyMember(`,"domains":{"`+strings.Repeat("x", maxDomainBytes+1)+`":"allow"}`, ""), bad + "more than 4096 domains, or more than 262144 bytes of them"},
 	} {
 		if got := h.result("process/start", h.startParams("p", "true", c.more)); got != c.want {

@@ -30,6 +30,8 @@ type Config struct {
 	// HTTPProxy, HTTPSProxy and NoProxy, in the form of the environment
 	// variables of these names, are another proxy that everything goes through.
 	HTTPProxy, HTTPSProxy, NoProxy string
+	// Masking is what masking.ParseSecrets reads, as JSON; nil if nothing is masked.
+	Masking []byte
 }
 
 // Frame is the configuration as a message.
@@ -58,7 +60,11 @@ func (c *Config) Frame() proto.Frame {
 		}
 		f = proto.AppendUint(f, uint64(port))
 	}
-	return proto.Frame(append(f, "]}}"...)).Seal()
+	f = append(f, ']')
+	if c.Masking != nil {
+		f = append(append(f, `,"masking":`...), c.Masking...)
+	}
+	return proto.Frame(append(f, "}}"...)).Seal()
 }
 
 var errConfig = errors.New("the first message is no configuration")
@@ -83,6 +89,9 @@ func ParseConfig(body []byte) (Config, error) {
 		Ask:       p.Bool("ask"),
 		HTTPProxy: p.String("httpProxy"), HTTPSProxy: p.String("httpsProxy"), NoProxy: p.String("noProxy"),
 		Bridges: p.Ports(p.Required("bridges")),
+	}
+	if v := p.Member("masking"); v.Kind != proto.Absent {
+		c.Masking = v.Raw()
 	}
 	return c, p.Err()
 }
