@@ -25,4 +25,4 @@ func serveProxy() error {
 }
 
 // mask answers the question how the environment of a command is masked.
-func mask(c *helper.Call) { c.Answer(masking.Answer(c.Params.Raw())) }
+func mask(c *helper.Call) { c.Answer(masking.Answer(c.Params.AppendJSON(nil))) }

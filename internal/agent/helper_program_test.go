@@ -22,7 +22,7 @@ func helperServer(t *testing.T, mode string, env ...string) *Server {
 	return newServer(t, Options{Helper: "/proc/self/exe", Env: append(env, helperEnv+"="+mode, "PATH="+os.Getenv("PATH")), Cwd: "/", Home: t.TempDir()})
 }
 
-func mask(c *helper.Call) { c.Answer(masking.Answer(c.Params.Raw())) }
+func mask(c *helper.Call) { c.Answer(masking.Answer(c.Params.AppendJSON(nil))) }
 
 // testHelper is the helper program.
 func testHelper(mode string) {

@@ -49,7 +49,7 @@ func (p *proxyPlan) mask(c *conn, n *proxyParams, env map[string]string) error {
 	if v.Get("proxy").Kind != proto.Object {
 		return nil // there are no credentials
 	}
-	p.config.Masking = v.Get("proxy").Raw()
+	p.config.Masking = v.Get("proxy").AppendJSON(nil)
 	if p.bundle, err = c.server.writeBundle(v.Get("bundle").Str()); err != nil {
 		return &proto.Error{Code: proto.CodeInternal, Kind: "spawnFailed", Message: "credential masking: " + err.Error()}
 	}
@@ -68,7 +68,7 @@ func isMasking(v proto.Value, env map[string]string) bool {
 			return false
 		}
 	}
-	return secrets.Kind == proto.Null || secrets.Kind == proto.Object && len(secrets.Raw()) <= maxMasking
+	return secrets.Kind == proto.Null || secrets.Kind == proto.Object && len(secrets.AppendJSON(nil)) <= maxMasking
 }
 
 // writeBundle makes a file that commands can read and not write.

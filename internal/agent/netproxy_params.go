@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -122,7 +121,7 @@ func decodeProviders(c *proto.Params) []byte {
 		}
 		c.Join(p)
 	}
-	return bytes.Clone(all.Raw())
+	return all.AppendJSON(nil)
 }
 
 // variants reads a member that is an object of the given words, or null, or

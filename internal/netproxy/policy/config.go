@@ -91,7 +91,7 @@ func ParseConfig(body []byte) (Config, error) {
 		Bridges: p.Ports(p.Required("bridges")),
 	}
 	if v := p.Member("masking"); v.Kind != proto.Absent {
-		c.Masking = v.Raw()
+		c.Masking = v.AppendJSON(nil)
 	}
 	return c, p.Err()
 }
