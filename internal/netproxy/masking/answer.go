@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"os"
 
 	"github.com/exec-server/exec-server/internal/proto"
 )
@@ -50,7 +51,7 @@ func Answer(params []byte) (proto.JSON, error) {
 		if err != nil {
 			return nil, err
 		}
-		if out.Bundle, err = bundle(ca.Certificate, r.Env["SSL_CERT_FILE"]); err != nil {
+		if out.Bundle, err = bundle(ca.Certificate, r.Env["SSL_CERT_FILE"], os.Getenv("SSL_CERT_FILE")); err != nil {
 			return nil, err
 		}
 		if out.Proxy, err = json.Marshal(&Secrets{Credentials: found, Authority: Authority{Certificate: ca.Certificate, Key: ca.Key}}); err != nil {

@@ -23,15 +23,15 @@ var bundles = []string{
 // maxBundle bounds a bundle in bytes. That of Mozilla has a quarter of a million.
 const maxBundle = 4 << 20
 
-// bundle is what a command trusts that has its proxy's CA: that, and what its
-// own files have, one that its environment names first. Of a file that a command
-// could have exchanged nothing but certificates gets anywhere.
-func bundle(ca, named string) (string, error) {
-	files := bundles
-	if named != "" {
-		files = append([]string{named}, files...)
-	}
-	for _, name := range files {
+// bundle is what a command trusts that has its proxy's CA: that, and what it would
+// trust without it. That is a file that is named, of which the first that is there
+// counts, or else the image's. Of a file that a command could have exchanged nothing
+// but certificates gets anywhere.
+func bundle(ca string, named ...string) (string, error) {
+	for _, name := range append(named, bundles...) {
+		if name == "" {
+			continue
+		}
 		text, err := certificates(name)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 			continue
