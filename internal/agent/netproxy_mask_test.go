@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,9 +37,12 @@ print(file)
 
 func TestACommandsCredentialsAreMasked(t *testing.T) {
 	testroot.Need(t)
+	var mu sync.Mutex // guards got
 	var got []string
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		value := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		mu.Lock()
+		defer mu.Unlock()
 		got = append(got, fmt.Sprint(r.URL.Path, " ", value == credential))
 		_, _ = fmt.Fprint(w, value)
 	}))
@@ -52,7 +56,9 @@ func TestACommandsCredentialsAreMasked(t *testing.T) {
 	count.serve(t, s)
 	env := `,"A":"` + credential + `","B":"x ` + credential + `","ORIGIN":"` + origin.URL + `"`
 	for i, more := range []string{"", noProfile, readOnly + enforced, narrow + enforced} {
+		mu.Lock()
 		got = nil
+		mu.Unlock()
 		h := ready(t, s, proto.Hello{})
 		sandboxed := more != ""
 		var out string
@@ -67,9 +73,11 @@ func TestACommandsCredentialsAreMasked(t *testing.T) {
 		if head != "False 23 True False False\nTrue False\nFalse\nTrue\n" || file == "" {
 			t.Errorf("%d: %s", i, out)
 		}
+		mu.Lock()
 		if fmt.Sprint(got) != "[/v1 true /v2 false]" {
 			t.Errorf("%d: the origin got %s", i, got)
 		}
+		mu.Unlock()
 		count.wait(t, int32(i+1))
 		h.leave()
 	}
