@@ -49,10 +49,11 @@ type proxyEndpoint struct {
 // process/start: it can do nothing as the client wants it confined. inherited
 // looks a variable of the executor itself up.
 func (n *network) plan(env map[string]string, inherited func(string) string, sandboxed bool) (*proxyPlan, error) {
-	p := &proxyPlan{isolated: n.enforce && sandboxed}
+	p := &proxyPlan{isolated: n.enforce && sandboxed || n.proxy != nil && n.proxy.transparent}
 	switch {
 	case n.proxy != nil:
 		p.config = n.proxy.config
+		p.config.Steered = n.proxy.transparent
 		p.allUnix = n.proxy.allUnix
 		if n.proxy.asks {
 			p.asks = n.proxy
@@ -109,6 +110,12 @@ func (p *proxyPlan) open() (s proxySockets, err error) {
 		if err := s.open(kind); err != nil {
 			s.close()
 			return s, &proto.Error{Code: proto.CodeInternal, Kind: "spawnFailed", Message: fmt.Sprintf("open the network proxy's sockets: %s", err)}
+		}
+	}
+	if p.config.Steered {
+		if err := s.steer(); err != nil {
+			s.close()
+			return s, &proto.Error{Code: proto.CodeInternal, Kind: "spawnFailed", Message: fmt.Sprintf("lead the command's connections to its proxy: %s", err)}
 		}
 	}
 	return s, nil

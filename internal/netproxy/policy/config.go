@@ -25,6 +25,10 @@ type Config struct {
 	// Bridges are ports of this machine's loopback. For each a listener comes
 	// with the process, whose connections lead there without any rule.
 	Bridges []uint16
+	// Steered says that what the command connects to anywhere comes to sockets of the
+	// process, behind all others: a listener of connections, one of questions to DNS,
+	// and the sockets of its datagrams, for IPv4 and IPv6.
+	Steered bool
 	// Ask has hosts that no rule covers put to the client.
 	Ask bool
 	// HTTPProxy, HTTPSProxy and NoProxy, in the form of the environment
@@ -47,7 +51,7 @@ func (c *Config) Frame() proto.Frame {
 	for _, m := range []struct {
 		name string
 		on   bool
-	}{{"limited", c.Limited}, {"localOK", c.LocalOK}, {"http", c.HTTP}, {"socks", c.SOCKS}, {"udp", c.UDP}, {"ask", c.Ask}} {
+	}{{"limited", c.Limited}, {"localOK", c.LocalOK}, {"http", c.HTTP}, {"socks", c.SOCKS}, {"udp", c.UDP}, {"ask", c.Ask}, {"steered", c.Steered}} {
 		f = proto.AppendBool(append(append(append(f, `,"`...), m.name...), `":`...), m.on)
 	}
 	for _, m := range [][2]string{{"httpProxy", c.HTTPProxy}, {"httpsProxy", c.HTTPSProxy}, {"noProxy", c.NoProxy}} {
@@ -87,6 +91,7 @@ func ParseConfig(body []byte) (Config, error) {
 		SOCKS:     p.Bool("socks"),
 		UDP:       p.Bool("udp"),
 		Ask:       p.Bool("ask"),
+		Steered:   p.Bool("steered"),
 		HTTPProxy: p.String("httpProxy"), HTTPSProxy: p.String("httpsProxy"), NoProxy: p.String("noProxy"),
 		Bridges: p.Ports(p.Required("bridges")),
 	}

@@ -11,9 +11,9 @@ import (
 // The addresses of a namespace: connections come from a guest's, and are steered
 // to sockets on the gateway's.
 var (
-	guest    = [2]netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("fd65:7865:63::2")}
-	Gateway4 = netip.MustParseAddr("192.0.2.1")
-	Gateway6 = netip.MustParseAddr("fd65:7865:63::1")
+	guest    = [2]netip.Addr{netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("fd65:7865:64::2")}
+	Gateway4 = netip.MustParseAddr("203.0.113.1")
+	Gateway6 = netip.MustParseAddr("fd65:7865:64::1")
 )
 
 // loopback is the index of every namespace's own.

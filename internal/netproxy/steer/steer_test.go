@@ -104,7 +104,7 @@ func TestWhereConnectionsLead(t *testing.T) {
 			{"tcp", "127.0.0.1:1", "connection refused"},
 			{"udp", "1.2.3.4:53", "dns4"},
 			{"udp", "127.0.0.53:53", "dns4"},
-			{"udp", "192.0.2.1:53", "dns4"},
+			{"udp", "203.0.113.1:53", "dns4"},
 			{"udp", "[2606:4700::1]:53", "dns6"},
 			{"udp", "[::1]:53", "dns6"},
 			{"udp", "1.2.3.4:443", "connection refused"},
@@ -134,4 +134,3 @@ func TestWhereConnectionsLead(t *testing.T) {
 		}
 	})
 }
-
