@@ -10,10 +10,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/exec-server/exec-server/internal/units"
 )
 
 //go:embed defaults.toml
 var defaults []byte
+
+// The types of values that are written with units.
+type (
+	Size     = units.Size
+	Duration = units.Duration
+)
 
 // Version is the only version of the file's format so far.
 const Version = 1
@@ -35,6 +43,7 @@ type Config struct {
 	Containerd     Containerd         `toml:"containerd"`
 	Session        Session            `toml:"session"`
 	Limits         Limits             `toml:"limits"`
+	Network        Network            `toml:"network"`
 	Profiles       map[string]Profile `toml:"profile"`
 
 	Remote       Remote                 `toml:"remote"`
@@ -96,6 +105,7 @@ type Profile struct {
 	Memory  Size              `toml:"memory"`
 	Pids    int64             `toml:"pids"`
 	ShmSize Size              `toml:"shm_size"`
+	Network ProfileNetwork    `toml:"network"`
 }
 
 // Default is the configuration of a server without a file.

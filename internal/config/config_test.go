@@ -29,12 +29,14 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Version: 1, Root: "/var/lib/exec-server", Runtime: "containerd", DefaultProfile: "default",
 		Log:     Log{"info", "auto"},
-		Listen:  Listen{"ws://127.0.0.1:0", "default", "environment", 1, Auth{Mode: "none", MaxClockSkew: Duration{30 * time.Second}}},
-		Session: Session{Duration{80 * time.Second}, Duration{80 * time.Second}, 1 << 20},
+		Listen:  Listen{"ws://127.0.0.1:0", "default", "environment", 1, Auth{Mode: "none", MaxClockSkew: Duration{Duration: 30 * time.Second}}},
+		Session: Session{Duration{Duration: 80 * time.Second}, Duration{Duration: 80 * time.Second}, 1 << 20},
 		Limits:  Limits{64},
+		Network: Network{Resolvers: []string{}},
 		Remote:  Remote{Key: Key{KeyCommand: []string{}}},
 		Profiles: map[string]Profile{"default": {
 			Env: map[string]string{}, CPUs: 2, Memory: 4 << 30, Pids: 2048, ShmSize: 256 << 20,
+			Network: ProfileNetwork{Mode: "none", Connections: 1024},
 		}},
 	}
 	if diff := cmp.Diff(want, Default()); diff != "" {
@@ -71,9 +73,10 @@ func TestEveryKeyIsPrinted(t *testing.T) {
 			t.Errorf("%s: no comment above it", k)
 		}
 	}
-	example := example(t)
-	for _, k := range indexKeys([]byte(example)).keys {
-		printed[k.String()] = true
+	for _, table := range examples {
+		for _, k := range indexKeys([]byte(example(t, table))).keys {
+			printed[k.String()] = true
+		}
 	}
 	var walk func(reflect.Type, string)
 	walk = func(typ reflect.Type, prefix string) {
@@ -87,6 +90,8 @@ func TestEveryKeyIsPrinted(t *testing.T) {
 				walk(f.Type.Elem(), key+".NAME.")
 			case f.Type == reflect.TypeFor[map[string]Profile]():
 				walk(f.Type.Elem(), key+".default.")
+			case f.Type == reflect.TypeFor[[]Rule](), f.Type == reflect.TypeFor[*Credential]():
+				walk(f.Type.Elem(), key+".")
 			case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Duration]():
 				walk(f.Type, key+".")
 			case !printed[key]:

@@ -8,24 +8,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// example is the part of defaults.toml that is a comment, without the marks.
-func example(t *testing.T) string {
+// examples are the tables that defaults.toml has as comments.
+var examples = []string{"[environment.NAME]", "[[profile.default.network.rule]]"}
+
+// example is one of them, without the marks.
+func example(t *testing.T, table string) string {
 	t.Helper()
-	_, rest, found := strings.Cut(string(defaults), "\n# [environment.NAME]\n")
-	body, _, ended := strings.Cut(rest, "\n\n")
-	if !found || !ended {
-		t.Fatal("there is no example of an environment")
+	_, rest, found := strings.Cut(string(defaults), "\n# "+table+"\n")
+	if !found {
+		t.Fatalf("there is no example of %s", table)
 	}
+	body, _, _ := strings.Cut(rest, "\n\n")
 	lines := strings.Split(body, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(strings.TrimPrefix(line, "#"), " ")
 	}
-	return "[environment.NAME]\n" + strings.Join(lines, "\n") + "\n"
+	return table + "\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // The example is one that works, once it is told one of the places of the key.
 func TestTheExampleOfAnEnvironmentIsValid(t *testing.T) {
-	text := regexp.MustCompile(`(?m)^(key_env|key_command) = .*$`).ReplaceAllString(example(t), "")
+	text := regexp.MustCompile(`(?m)^(key_env|key_command) = .*$`).ReplaceAllString(example(t, "[environment.NAME]"), "")
 	c, err := load(t, "version = 1\n"+text)
 	if err != nil {
 		t.Fatal(err)

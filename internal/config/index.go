@@ -13,18 +13,22 @@ import (
 type keyIndex struct {
 	data []byte
 	keys []keyPlace
+	// lists counts the elements so far of lists of tables, by the list's key.
+	lists map[string]int
 }
 
 type keyPlace struct {
 	parts                []string
 	line, column, offset int
+	// element is in which element of a list of tables it is, from 0.
+	element int
 }
 
 func (k keyPlace) String() string { return strings.Join(k.parts, ".") }
 
 // indexKeys stops at a syntax error, which the decoder reports.
 func indexKeys(data []byte) keyIndex {
-	index := keyIndex{data: data}
+	index := keyIndex{data: data, lists: map[string]int{}}
 	var parser unstable.Parser
 	parser.Reset(data)
 	var table []string
@@ -51,13 +55,30 @@ func (x *keyIndex) add(p *unstable.Parser, prefix []string, node *unstable.Node)
 		}
 		place.parts = append(place.parts, string(it.Node().Data))
 	}
+	if node.Kind == unstable.ArrayTable {
+		x.lists[place.String()]++
+	}
+	for i := range place.parts {
+		place.element = max(place.element, x.lists[strings.Join(place.parts[:i+1], ".")]-1)
+	}
 	x.keys = append(x.keys, place)
-	if node.Kind == unstable.KeyValue && node.Value().Kind == unstable.InlineTable {
-		for it := node.Value().Children(); it.Next(); {
-			x.add(p, place.parts, it.Node())
-		}
+	if node.Kind == unstable.KeyValue {
+		x.addValue(p, place, node.Value())
 	}
 	return place.parts
+}
+
+// addValue records the keys of an inline table, or of a list of them.
+func (x *keyIndex) addValue(p *unstable.Parser, place keyPlace, value *unstable.Node) {
+	for it := value.Children(); it.Next(); {
+		switch {
+		case value.Kind == unstable.InlineTable:
+			x.add(p, place.parts, it.Node())
+		case value.Kind == unstable.Array && it.Node().Kind == unstable.InlineTable:
+			x.lists[place.String()]++
+			x.addValue(p, place, it.Node())
+		}
+	}
 }
 
 // children are the distinct names right below a top-level table.
@@ -90,18 +111,18 @@ func (x keyIndex) partsAt(line, column int, parts []string) []string {
 	return parts
 }
 
-// locate makes the error for a key's value; a key that is not in the file has
-// no place.
-func (x keyIndex) locate(key, text string) error {
+// locate makes the error of a bad value; a key that is not in the file has no
+// place.
+func (x keyIndex) locate(b *problem) error {
 	for _, k := range x.keys {
-		if strings.EqualFold(k.String(), key) {
-			return fmt.Errorf("%d:%d: %s: %s", k.line, k.column, key, text)
+		if k.element == b.element && strings.EqualFold(k.String(), b.key) {
+			return fmt.Errorf("%d:%d: %s: %s", k.line, k.column, b.key, b.text)
 		}
 	}
 	for _, k := range x.keys { // what it lacks is said where it begins
-		if strings.HasPrefix(strings.ToLower(k.String()), strings.ToLower(key)+".") {
-			return fmt.Errorf("%d:%d: %s: %s", k.line, k.column, key, text)
+		if k.element == b.element && strings.HasPrefix(strings.ToLower(k.String()), strings.ToLower(b.key)+".") {
+			return fmt.Errorf("%d:%d: %s: %s", k.line, k.column, b.key, b.text)
 		}
 	}
-	return fmt.Errorf(" %s: %s", key, text)
+	return fmt.Errorf(" %s: %s", b.key, b.text)
 }

@@ -35,7 +35,7 @@ func parseOver(c Config, data []byte) (Config, error) {
 		return Config{}, explain(index, err)
 	}
 	if problem := c.validate(index); problem != nil {
-		return Config{}, index.locate(problem.key, problem.text)
+		return Config{}, index.locate(problem)
 	}
 	c.Root = path.Clean(c.Root)
 	return c, nil
@@ -82,10 +82,12 @@ func explain(index keyIndex, err error) error {
 // or just "string" wants.
 func typeName(wanted string) string {
 	switch wanted[strings.LastIndexByte(wanted, ' ')+1:] {
-	case "config.Size":
+	case "units.Size":
 		return "size"
-	case "config.Duration":
+	case "units.Duration":
 		return "duration"
+	case "bool":
+		return "boolean"
 	case "float64":
 		return "number"
 	case "int", "int64":
@@ -94,6 +96,8 @@ func typeName(wanted string) string {
 		return "string"
 	case "[]string":
 		return "list of strings"
+	case "[]config.Ports":
+		return "list of ports"
 	}
 	return "table"
 }

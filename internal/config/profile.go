@@ -35,5 +35,5 @@ func (p Profile) validate(key string) *problem {
 			return bad(key+".env."+name, "no variable can have that name or value")
 		}
 	}
-	return nil
+	return p.Network.validate(key + ".network")
 }

@@ -42,6 +42,9 @@ func keysOf(table []string) []string {
 		default:
 			return nil
 		}
+		for t != nil && (t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer) {
+			t = t.Elem()
+		}
 		if t == nil {
 			return nil
 		}

@@ -15,11 +15,15 @@ const nameHint = "1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or a dig
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// problem is the first bad value, with the full name of its key.
-type problem struct{ key, text string }
+// problem is the first bad value, with the full name of its key, and in which
+// element of a list of tables that is, from 0.
+type problem struct {
+	key, text string
+	element   int
+}
 
 func bad(key, format string, args ...any) *problem {
-	return &problem{key, fmt.Sprintf(format, args...)}
+	return &problem{key: key, text: fmt.Sprintf(format, args...)}
 }
 
 // validate checks what types cannot say. The index only tells whether the file
@@ -67,6 +71,9 @@ func (c *Config) validate(index keyIndex) *problem {
 		}
 	}
 	if p := c.Listen.Auth.validate(); p != nil {
+		return p
+	}
+	if p := c.Network.validate(); p != nil {
 		return p
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/exec-server/exec-server/internal/address"
 	"github.com/exec-server/exec-server/internal/netproxy/policy"
 )
 
@@ -63,14 +64,14 @@ func start(t *testing.T, c policy.Config) *rig {
 		}
 		return all, err
 	}
-	p.dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+	p.dialer = func(ctx context.Context, network, target string) (net.Conn, error) {
 		r.mu.Lock()
-		r.dialed = append(r.dialed, address)
+		r.dialed = append(r.dialed, target)
 		r.mu.Unlock()
-		if at := netip.MustParseAddrPort(address); policy.Public(at.Addr()) {
-			address = r.origin
+		if at := netip.MustParseAddrPort(target); address.IsPublic(at.Addr()) {
+			target = r.origin
 		}
-		return (&net.Dialer{}).DialContext(ctx, network, address)
+		return (&net.Dialer{}).DialContext(ctx, network, target)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var served sync.WaitGroup

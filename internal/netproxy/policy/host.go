@@ -3,6 +3,8 @@ package policy
 import (
 	"net/netip"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/address"
 )
 
 // Host is the name or address that a connection is for, in the form in which
@@ -53,63 +55,7 @@ func (h Host) Addr() netip.Addr { return h.addr }
 // it.
 func (h Host) local() bool {
 	if h.addr.IsValid() {
-		return !Public(h.addr)
+		return !address.IsPublic(h.addr)
 	}
 	return h.name == "localhost"
-}
-
-// prefixes that are not the public network's, from IANA's registries of special
-// addresses.
-var private = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("10.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"), // between a carrier and its customers; Alibaba's metadata
-	netip.MustParsePrefix("127.0.0.0/8"),
-	netip.MustParsePrefix("168.63.129.16/32"), // Azure's metadata
-	netip.MustParsePrefix("169.254.0.0/16"),   // and everybody else's
-	netip.MustParsePrefix("172.16.0.0/12"),
-	netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"),
-	netip.MustParsePrefix("192.168.0.0/16"),
-	netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("198.51.100.0/24"),
-	netip.MustParsePrefix("203.0.113.0/24"),
-	netip.MustParsePrefix("224.0.0.0/4"),
-	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/128"),
-	netip.MustParsePrefix("::1/128"),
-	netip.MustParsePrefix("fc00::/7"),
-	netip.MustParsePrefix("fe80::/10"),
-	netip.MustParsePrefix("fec0::/10"),
-	netip.MustParsePrefix("ff00::/8"),
-}
-
-// embedding prefixes carry an IPv4 address that a gateway may connect to, from
-// the byte given on.
-var embedding = []struct {
-	netip.Prefix
-	at int
-}{
-	{netip.MustParsePrefix("::/96"), 12},
-	{netip.MustParsePrefix("64:ff9b::/96"), 12},
-	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},
-	{netip.MustParsePrefix("2002::/16"), 2},
-}
-
-// Public says whether an address is one of the public network.
-func Public(addr netip.Addr) bool {
-	addr = addr.Unmap().WithZone("")
-	for _, p := range private {
-		if p.Contains(addr) {
-			return false
-		}
-	}
-	for _, e := range embedding {
-		if e.Contains(addr) {
-			b := addr.As16()
-			return Public(netip.AddrFrom4([4]byte(b[e.at : e.at+4])))
-		}
-	}
-	return addr.IsValid()
 }

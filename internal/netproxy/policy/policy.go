@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/address"
 )
 
 // Reasons of decisions. A client's own ones come beside them.
@@ -96,7 +98,7 @@ func (p *Policy) Resolved(addrs []netip.Addr) (reason string) {
 				return Denied
 			}
 		}
-		if !p.LocalOK && !Public(addr) {
+		if !p.LocalOK && !address.IsPublic(addr) {
 			return NotAllowedLocal
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 // maxAuthJSON bounds auth.json, in bytes.
@@ -19,7 +21,7 @@ var errNoLogin = errors.New("remote exec-server registration requires ChatGPT au
 
 // login is what auth.json holds.
 type login struct {
-	token   Secret
+	token   secret.Secret
 	account string // of ChatGPT, "" if unknown
 	chatGPT bool
 }
@@ -40,7 +42,7 @@ func AuthJSON(ctx context.Context, codexHome string) Source {
 }
 
 func (a *authJSON) read() (*login, error) {
-	text, err := readFile(a.path, maxAuthJSON)
+	text, err := secret.File(a.path, maxAuthJSON)
 	if err != nil {
 		return nil, &unavailable{fmt.Errorf("%w (%w)", errNoLogin, err)}
 	}
@@ -72,13 +74,13 @@ func parseAuthJSON(text []byte) (*login, error) {
 	}
 	switch {
 	case mode == "apikey" && j.APIKey != nil:
-		token, err := checkToken(strings.TrimSpace(*j.APIKey))
+		token, err := secret.Token(strings.TrimSpace(*j.APIKey))
 		if err != nil {
 			return nil, fmt.Errorf("API key: %w", err)
 		}
 		return &login{token: token}, nil
 	case mode == "chatgpt" && j.Tokens != nil:
-		token, err := checkToken(j.Tokens.Access)
+		token, err := secret.Token(j.Tokens.Access)
 		if err != nil {
 			return nil, fmt.Errorf("access token: %w", err)
 		}
@@ -103,7 +105,7 @@ func (a *authJSON) Authorize(_ context.Context, r *http.Request, _ []byte) error
 	if err := l.allows(&url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host}); err != nil {
 		return &unavailable{err}
 	}
-	l.token.bearer(r)
+	bearer(r, l.token)
 	if l.account != "" {
 		r.Header.Set(accountHeader, l.account)
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 // accountHeader names the account of a token of ChatGPT.
@@ -25,7 +27,7 @@ var (
 
 type chatGPT struct {
 	lasting
-	token   Secret
+	token   secret.Secret
 	account string
 }
 
@@ -37,7 +39,7 @@ func ChatGPTStdin(r io.Reader, accountID string) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := checkToken(line)
+	token, err := secret.Token(line)
 	if err != nil {
 		return nil, errChatGPTToken
 	}
@@ -79,7 +81,7 @@ func accountOf(token string) (string, error) {
 }
 
 func (c *chatGPT) Authorize(_ context.Context, r *http.Request, _ []byte) error {
-	c.token.bearer(r)
+	bearer(r, c.token)
 	r.Header.Set(accountHeader, c.account)
 	return nil
 }

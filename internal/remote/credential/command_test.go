@@ -3,12 +3,8 @@ package credential
 import (
 	"context"
 	"errors"
-	"os"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -56,47 +52,6 @@ func TestCommandsThatFail(t *testing.T) {
 	}
 }
 
-func TestCommandTakesTooLong(t *testing.T) {
-	_, err := runCommand(t.Context(), shell("exec sleep 1000"), 50*time.Millisecond)
-	if err == nil || err.Error() != "it took more than 50ms" {
-		t.Error(err)
-	}
-}
-
-// TestCommandIsKilled has a program that has started another.
-func TestCommandIsKilled(t *testing.T) {
-	file := t.TempDir() + "/pid"
-	ctx, cancel := context.WithCancel(t.Context())
-	var child int
-	go func() {
-		defer cancel()
-		for ctx.Err() == nil {
-			text, _ := os.ReadFile(file)
-			if line, ok := strings.CutSuffix(string(text), "\n"); ok {
-				child, _ = strconv.Atoi(line)
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}()
-	if _, err := runCommand(ctx, shell("sleep 1000 & echo $! > "+file+"; sleep 1000"), time.Minute); !errors.Is(err, context.Canceled) || child == 0 {
-		t.Fatal(child, err)
-	}
-	for syscall.Kill(child, 0) == nil { // until whoever inherits it has reaped it
-		if stat, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-func TestCommandLeavesSomething(t *testing.T) {
-	token, err := runCommand(t.Context(), shell("sleep 3 & echo tok"), time.Minute)
-	if err != nil || token.Reveal() != "tok" {
-		t.Errorf("got %q, %v", token.Reveal(), err)
-	}
-}
-
 func TestCommandIsGivenUp(t *testing.T) {
 	s := must(t)(Command(shell("exec sleep 1000")))
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -105,43 +60,4 @@ func TestCommandIsGivenUp(t *testing.T) {
 	if err := s.Authorize(ctx, request(t, "http://127.0.0.1/"), nil); !errors.Is(err, gone) {
 		t.Error(err)
 	}
-}
-
-func TestCommandRunsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		runs := 0
-		var fails error
-		s := must(t)(Command([]string{"x"}))
-		s.(*command).run = func(context.Context) (Secret, error) {
-			runs++
-			return NewSecret("tok" + strconv.Itoa(runs)), fails
-		}
-		step := func(wait time.Duration, want string) {
-			t.Helper()
-			time.Sleep(wait)
-			if got := shown(t, s); got != "Bearer "+want {
-				t.Errorf("got %s, want %s", got, want)
-			}
-		}
-		refused := s.(Refresher).Refused
-		step(0, "tok1")
-		step(commandKeep-time.Second, "tok1")
-		step(time.Second, "tok2")
-		refused()
-		step(commandPause-time.Second, "tok2") // not twice within a minute
-		step(time.Second, "tok3")
-		step(commandKeep-time.Second, "tok3")
-		fails = errors.New("no more")
-		step(time.Second, "tok3") // it was not refused
-		if runs != 4 {
-			t.Errorf("%d runs", runs)
-		}
-		step(commandPause, "tok3")
-		refused()
-		if text := wantUnavailable(t, s); !strings.Contains(text, "no more") || runs != 5 {
-			t.Error(text, runs)
-		}
-		fails = nil
-		step(commandPause, "tok6")
-	})
 }

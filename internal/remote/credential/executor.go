@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 // firstLineTime bounds the wait for the first credential.
@@ -30,7 +32,7 @@ type executor struct {
 
 	mu sync.Mutex
 	// mu guards what follows.
-	token   Secret
+	token   secret.Secret
 	expires time.Time
 	err     error // why done is closed
 }
@@ -69,7 +71,7 @@ func ExecutorStdin(ctx context.Context, r io.Reader, environmentID string) (Sour
 // read takes the lines.
 func (e *executor) read(r io.Reader) {
 	defer close(e.done)
-	in := bufio.NewReaderSize(r, maxToken)
+	in := bufio.NewReaderSize(r, secret.Max)
 	for {
 		line, err := in.ReadSlice('\n')
 		switch {
@@ -114,7 +116,7 @@ func (e *executor) Authorize(_ context.Context, r *http.Request, _ []byte) error
 	if !time.Now().Before(e.expires) {
 		return ErrExpired
 	}
-	e.token.bearer(r)
+	bearer(r, e.token)
 	return nil
 }
 

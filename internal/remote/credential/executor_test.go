@@ -11,6 +11,8 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 func line(token string, expires int64) string {
@@ -50,8 +52,8 @@ func TestFirstExecutorCredential(t *testing.T) {
 		"line in token":   {text: line("t\nk", far), err: errFrame},
 		"more after it":   {text: strings.Replace(line("tok", far), "\n", "{}\n", 1), err: errFrame},
 		"list":            {text: "[1]\n", err: errFrame},
-		"longest":         {text: line(strings.Repeat("x", maxToken-len(line("", far))), far)},
-		"too long":        {text: line(strings.Repeat("x", maxToken-len(line("", far))+1), far), err: errFrame},
+		"longest":         {text: line(strings.Repeat("x", secret.Max-len(line("", far))), far)},
+		"too long":        {text: line(strings.Repeat("x", secret.Max-len(line("", far))+1), far), err: errFrame},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := ExecutorStdin(t.Context(), iotest.OneByteReader(strings.NewReader(tt.text)), "env")
@@ -167,7 +169,7 @@ func FuzzFrame(f *testing.F) {
 func FuzzLines(f *testing.F) {
 	f.Add([]byte(line("tok2", far)))
 	f.Add([]byte(line("tok2", far) + "{}\n"))
-	f.Add([]byte(strings.Repeat("x", maxToken+1)))
+	f.Add([]byte(strings.Repeat("x", secret.Max+1)))
 	f.Fuzz(func(t *testing.T, more []byte) {
 		s, err := ExecutorStdin(t.Context(), io.MultiReader(strings.NewReader(line("tok", far)), bytes.NewReader(more)), "env")
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 type file struct {
@@ -18,20 +20,20 @@ type file struct {
 // watched until ctx ends. It goes where Bearer goes.
 func File(ctx context.Context, path string) Source {
 	f := &file{path: path}
-	go poll(ctx, path, maxToken, &f.notice)
+	go poll(ctx, path, secret.Max, &f.notice)
 	return f
 }
 
 func (f *file) Authorize(_ context.Context, r *http.Request, _ []byte) error {
-	text, err := readFile(f.path, maxToken)
+	text, err := secret.File(f.path, secret.Max)
 	if err != nil {
 		return &unavailable{fmt.Errorf("token file: %w", err)}
 	}
-	token, err := checkToken(strings.TrimSpace(string(text)))
+	token, err := secret.Token(strings.TrimSpace(string(text)))
 	if err != nil {
 		return &unavailable{fmt.Errorf("token file %s: %w", f.path, err)}
 	}
-	token.bearer(r)
+	bearer(r, token)
 	return nil
 }
 

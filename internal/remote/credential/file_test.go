@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 func TestFile(t *testing.T) {
@@ -30,7 +32,7 @@ func TestFile(t *testing.T) {
 			t.Error(text)
 		}
 	}
-	write(t, path, strings.Repeat("x", maxToken))
+	write(t, path, strings.Repeat("x", secret.Max))
 	shown(t, s)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

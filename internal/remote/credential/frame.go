@@ -7,12 +7,14 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 // frame is a line of ExecutorStdin.
 type frame struct {
 	environment string
-	token       Secret
+	token       secret.Secret
 	expires     time.Time
 }
 
@@ -53,7 +55,7 @@ func parseFrame(line []byte) (frame, error) {
 	if version != "1" || !ok || err != nil {
 		return frame{}, errFrame
 	}
-	token, err := checkToken(text)
+	token, err := secret.Token(text)
 	if err != nil {
 		return frame{}, errFrame
 	}

@@ -3,13 +3,10 @@ package credential
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 // pollEvery is how often a file is looked at.
@@ -63,37 +60,9 @@ func poll(ctx context.Context, path string, limit int, n *notice) {
 
 // fingerprint is what two states of a file differ in.
 func fingerprint(path string, limit int) [sha256.Size]byte {
-	text, err := readFile(path, limit)
+	text, err := secret.File(path, limit)
 	if err != nil {
 		text = []byte("\x00" + err.Error())
 	}
 	return sha256.Sum256(text)
-}
-
-// readFile reads a whole regular file of at most limit bytes. Its errors have
-// the path, and nothing of the content.
-func readFile(path string, limit int) ([]byte, error) {
-	info, err := os.Stat(path) // before the open, which a pipe would block
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("it is a directory")}
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("it is not a regular file")}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > limit {
-		return nil, fmt.Errorf("read %s: it has more than %d bytes", path, limit)
-	}
-	return text, nil
 }

@@ -7,19 +7,21 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 // fixed is a token that stays what it is.
 type fixed struct {
 	lasting
-	token  Secret
+	token  secret.Secret
 	rule   func(*url.URL) error
 	scoped bool
 	place  string
 }
 
 func (f *fixed) Authorize(_ context.Context, r *http.Request, _ []byte) error {
-	f.token.bearer(r)
+	bearer(r, f.token)
 	return nil
 }
 
@@ -33,7 +35,7 @@ func (f *fixed) Place() string { return f.place }
 func APIKey(key string) (Source, error) { return apiKey(key, "") }
 
 func apiKey(key, place string) (Source, error) {
-	token, err := checkToken(strings.TrimSpace(key))
+	token, err := secret.Token(strings.TrimSpace(key))
 	if err != nil {
 		return nil, fmt.Errorf("API key: %w", err)
 	}
@@ -43,7 +45,7 @@ func apiKey(key, place string) (Source, error) {
 // Bearer is a token that is known. It goes to any registry over https, and over
 // http to loopback.
 func Bearer(token string) (Source, error) {
-	t, err := checkToken(strings.TrimSpace(token))
+	t, err := secret.Token(strings.TrimSpace(token))
 	if err != nil {
 		return nil, fmt.Errorf("bearer token: %w", err)
 	}
@@ -56,9 +58,14 @@ func Env(name string) (Source, error) {
 	if !set {
 		return nil, fmt.Errorf("the server has no variable %s (it is read from the daemon's environment)", name)
 	}
-	token, err := checkToken(strings.TrimSpace(text))
+	token, err := secret.Token(strings.TrimSpace(text))
 	if err != nil {
 		return nil, fmt.Errorf("bearer token in %s: %w", name, err)
 	}
 	return &fixed{token: token, rule: secureRule, place: "the variable " + name}, nil
+}
+
+// bearer puts a token on a request.
+func bearer(r *http.Request, token secret.Secret) {
+	r.Header.Set("Authorization", "Bearer "+token.Reveal())
 }

@@ -1,35 +1,19 @@
 package credential
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
-func TestSecretsDoNotPrint(t *testing.T) {
-	s := NewSecret("hunter2")
-	holder := struct {
-		S Secret
-		P *Secret
-	}{s, &s}
-	j, err := json.Marshal(holder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := fmt.Sprint(s, holder, string(j), s.String(), fmt.Errorf("x %s", s))
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T%v"} {
-		all += fmt.Sprintf(verb, holder) + fmt.Sprintf(verb, s)
-	}
+func TestSourcesDoNotPrint(t *testing.T) {
 	source := must(t)(Bearer("hunter2"))
-	all += fmt.Sprintf("%v %+v %#v", source, source, source)
-	for _, form := range []string{"hunter2", "68756e74657232", "68756E74657232"} {
-		if strings.Contains(all, form) {
-			t.Errorf("%q is in %s", form, all)
+	for _, verb := range []string{"%v", "%+v", "%#v"} {
+		if text := fmt.Sprintf(verb, source); strings.Contains(text, "hunter2") {
+			t.Error(text)
 		}
-	}
-	if s.Reveal() != "hunter2" {
-		t.Error("the secret is lost")
 	}
 }
 
@@ -88,7 +72,7 @@ func TestTokensThatAreNone(t *testing.T) {
 			t.Errorf("%.20q: %v", bad, err)
 		}
 	}
-	if _, err := Bearer(strings.Repeat("x", maxToken)); err != nil {
+	if _, err := Bearer(strings.Repeat("x", secret.Max)); err != nil {
 		t.Error(err)
 	}
 }

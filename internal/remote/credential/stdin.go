@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 // The words are the reference's, but for what comes after the semicolon.
@@ -17,23 +19,23 @@ var (
 // BearerStdin is the token on the first line of r, which is waited for; the end of r
 // ends it too. It is made for one environment.
 func BearerStdin(r io.Reader) (Source, error) {
-	text, err := bufio.NewReaderSize(r, maxToken).ReadSlice('\n')
+	text, err := bufio.NewReaderSize(r, secret.Max).ReadSlice('\n')
 	switch {
 	case err == io.EOF && len(text) == 0:
 		return nil, errNoBearer
 	case err != nil && err != io.EOF:
 		return nil, errBearer
 	}
-	token, err := checkToken(unended(text))
+	token, err := secret.Token(unended(text))
 	if err != nil {
 		return nil, errors.New("invalid registration bearer")
 	}
 	return &fixed{token: token, rule: secureRule, scoped: true, place: "standard input"}, nil
 }
 
-// firstLine reads a line that ends, of at most maxToken bytes with its end.
+// firstLine reads a line that ends, of at most secret.Max bytes with its end.
 func firstLine(r io.Reader, bad error) (string, error) {
-	line, err := bufio.NewReaderSize(r, maxToken).ReadSlice('\n')
+	line, err := bufio.NewReaderSize(r, secret.Max).ReadSlice('\n')
 	if err != nil {
 		return "", bad
 	}

@@ -5,22 +5,24 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 func TestBearerStdin(t *testing.T) {
 	for text, want := range map[string]string{
-		"tok\n": "", "tok\r\n": "", "tok\nmore": "", "tok": "", strings.Repeat("x", maxToken-1): "",
-		strings.Repeat("x", maxToken-1) + "\n": "",
-		strings.Repeat("x", maxToken) + "\n":   "expected a newline-terminated registration bearer of at most 16 KiB",
-		strings.Repeat("x", maxToken):          "expected a newline-terminated registration bearer of at most 16 KiB",
-		"t k":                                  "invalid registration bearer",
-		"":                                     "expected a newline-terminated registration bearer of at most 16 KiB; standard input is empty",
-		"\n":                                   "invalid registration bearer",
-		"Bearer tok\n":                         "invalid registration bearer",
-		" tok\n":                               "invalid registration bearer",
-		"t\x01k\n":                             "invalid registration bearer",
-		"caf\u00e9\n":                          "invalid registration bearer",
-		"a\r\r\n":                              "invalid registration bearer",
+		"tok\n": "", "tok\r\n": "", "tok\nmore": "", "tok": "", strings.Repeat("x", secret.Max-1): "",
+		strings.Repeat("x", secret.Max-1) + "\n": "",
+		strings.Repeat("x", secret.Max) + "\n":   "expected a newline-terminated registration bearer of at most 16 KiB",
+		strings.Repeat("x", secret.Max):          "expected a newline-terminated registration bearer of at most 16 KiB",
+		"t k":                                    "invalid registration bearer",
+		"":                                       "expected a newline-terminated registration bearer of at most 16 KiB; standard input is empty",
+		"\n":                                     "invalid registration bearer",
+		"Bearer tok\n":                           "invalid registration bearer",
+		" tok\n":                                 "invalid registration bearer",
+		"t\x01k\n":                               "invalid registration bearer",
+		"caf\u00e9\n":                            "invalid registration bearer",
+		"a\r\r\n":                                "invalid registration bearer",
 	} {
 		s, err := BearerStdin(iotest.OneByteReader(strings.NewReader(text)))
 		if want != "" {

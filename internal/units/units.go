@@ -1,4 +1,6 @@
-package config
+// Package units has the quantities that people write with units: sizes and spans
+// of time.
+package units
 
 import (
 	"fmt"

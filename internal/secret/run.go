@@ -1,4 +1,4 @@
-package credential
+package secret
 
 import (
 	"bytes"
@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// runCommand runs a program for at most limit and returns the token that it prints.
-// What it writes to standard error may have the token in it, and goes nowhere.
-func runCommand(ctx context.Context, argv []string, limit time.Duration) (Secret, error) {
+// runCommand runs a program for at most limit and returns the secret that it prints.
+// What it writes to standard error may have the secret in it, and goes nowhere.
+func runCommand(ctx context.Context, argv []string, check func(string) (Secret, error), limit time.Duration) (Secret, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %v", limit))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	out := &head{max: maxToken + 2}
+	out := &head{max: Max + 2}
 	cmd.Stdout = out
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
@@ -36,7 +36,7 @@ func runCommand(ctx context.Context, argv []string, limit time.Duration) (Secret
 	if text == "" {
 		return Secret{}, errors.New("it printed nothing")
 	}
-	return checkToken(text)
+	return check(text)
 }
 
 // head keeps the beginning of what is written to it.

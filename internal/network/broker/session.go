@@ -1,0 +1,139 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+
+	"github.com/exec-server/exec-server/internal/network/hello"
+	"github.com/exec-server/exec-server/internal/network/rules"
+)
+
+// session is a connection from the sandbox.
+type session struct {
+	ctx       context.Context // ends with the connection, and not with a request
+	o         *Options
+	app       rules.Protocol
+	transport *http.Transport
+	proxy     *httputil.ReverseProxy
+	handlers  handlers
+}
+
+// route is what was found out about a request.
+type route struct {
+	host      string // the host and its port, as the transport wants it
+	header    string // the credential's field, or ""
+	value     func(sent []string) string
+	connected bool // there was a connection to send it by
+}
+
+type routeKey struct{}
+
+// ServeHTTP implements http.Handler.
+func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.handlers.enter() {
+		panic(http.ErrAbortHandler)
+	}
+	defer s.handlers.leave()
+	switch {
+	case r.Method == http.MethodConnect:
+		refuse(w, http.StatusMethodNotAllowed, "this is not a proxy")
+		return
+	case r.ProtoMajor == 2 && (r.TLS == nil || r.TLS.NegotiatedProtocol != "h2"):
+		refuse(w, http.StatusHTTPVersionNotSupported, "HTTP/2 needs TLS here")
+		return
+	}
+	host, problem := s.host(r)
+	if problem != "" {
+		refuse(w, http.StatusBadRequest, problem)
+		return
+	}
+	if s.app == rules.TLS && host != s.o.Name {
+		refuse(w, http.StatusMisdirectedRequest, "the request is for another host than its connection")
+		return
+	}
+	port := s.o.To.Port()
+	d := s.o.Check(host, port, s.app)
+	if d.Verdict != rules.Allow {
+		deny(w, host, port, d)
+		return
+	}
+	if host == "" {
+		host = s.o.To.Addr().String()
+	}
+	to := &route{host: joinHostPort(host, port)}
+	if d.Credential != nil && !s.credential(w, r, to, host, d.Credential) {
+		return
+	}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		r.Header.Del("Upgrade") // what else there is could carry requests for other hosts
+	}
+	_ = http.NewResponseController(w).EnableFullDuplex() // an answer may begin before its request has ended
+	w.Header()["Content-Type"] = nil                     // nothing is guessed where the host says nothing
+	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routeKey{}, to)))
+}
+
+// host is whom a request is for, "" if it does not say that, or what is wrong with it.
+// The library has read the target, where that has a host, and else the only Host field.
+func (s *session) host(r *http.Request) (host, problem string) {
+	if r.URL.User != nil || r.URL.Scheme != "" && r.URL.Scheme != s.scheme() {
+		return "", "the target of the request is not for this host"
+	}
+	if r.Host == "" {
+		if r.ProtoAtLeast(1, 1) {
+			return "", "the request names no host"
+		}
+		return "", ""
+	}
+	host, port, ok := hello.Host(r.Host)
+	switch {
+	case !ok:
+		return "", "the request's host is none"
+	case port != 0 && port != s.o.To.Port():
+		return "", "the request is for another port than its connection"
+	}
+	return host, ""
+}
+
+func (s *session) scheme() string {
+	if s.app == rules.TLS {
+		return "https"
+	}
+	return "http"
+}
+
+// credential reads the secret, and puts on the route how it is sent. It answers the
+// request itself if that cannot be.
+func (s *session) credential(w http.ResponseWriter, r *http.Request, to *route, host string, c *rules.Credential) bool {
+	if r.Method == http.MethodTrace || r.Method == "TRACK" {
+		refuse(w, http.StatusMethodNotAllowed, "the answer to "+r.Method+" would have the credential in it")
+		return false
+	}
+	text, err := s.o.Secret(s.ctx, c) // a client that goes is no reason to begin anew with the next
+	if err == nil {
+		to.header, to.value, err = field(c, text)
+	}
+	if err != nil {
+		s.failed(host, err)
+		refuse(w, http.StatusBadGateway, "there is no credential for "+host)
+		return false
+	}
+	return true
+}
+
+func (s *session) failed(host string, err error) {
+	if s.o.Failed != nil {
+		s.o.Failed(host, err)
+	}
+}
+
+func (s *session) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	host, port, ok := hello.Host(address)
+	if !ok {
+		return nil, errors.New("dial: the address is none")
+	}
+	return s.o.Dial(ctx, host, port)
+}

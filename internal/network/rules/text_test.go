@@ -1,0 +1,38 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	for word, want := range map[string]string{
+		"pypi.org": "allow pypi.org", "*.x.org:443,8000-8100/tls": "allow *.x.org:443,8000-8100/tls", "*": "allow *", "*/tcp,udp": "allow */tcp,udp",
+		"10.1.0.0/16:22": "allow 10.1.0.0/16:22", "10.1.0.0/16/tcp": "allow 10.1.0.0/16/tcp", "10.1.1.1:22/tcp": "allow 10.1.1.1:22/tcp",
+		"fd00::/8": "allow fd00::/8", "[fd00::/8]": "allow fd00::/8", "[fd00::/8]:22/tcp": "allow [fd00::/8]:22/tcp", "::1/tcp": "allow ::1/tcp",
+	} {
+		if r, err := Parse(word, false); err != nil || r.String() != want {
+			t.Errorf("%q is %q, %v", word, r, err)
+		}
+		if r, err := Parse(word, true); err != nil || len(r.Allow) != 0 || !strings.HasPrefix(r.String(), "deny ") {
+			t.Errorf("%q denies %q, %v", word, r, err)
+		}
+	}
+	for _, word := range []string{"", ":443", "x:", "x:0", "x:1-", "x:2-1", "x:65536", "x/sctp", "x/tcp,", "x/", "[x]:1", "[::1", "::1]:2", "[::1]2", "a b", "10.0.0.0/33", "10.0.0.1/8", "x:22/icmp", "a,b", "http://x"} {
+		if r, err := Parse(word, false); err == nil {
+			t.Errorf("%q is %q", word, r)
+		}
+	}
+}
+
+func TestARuleShowsNoSecret(t *testing.T) {
+	for want, c := range map[string]*Credential{
+		"allow x with Authorization from program vault":                      {SecretCommand: []string{"vault", "--token=secret"}},
+		"allow x with X-Key from file /run/key":                              {Header: "X-Key", Format: "secret {secret}", SecretFile: "/run/key"},
+		`allow x with basic authentication as "git" from variable GIT_TOKEN`: {BasicUser: "git", SecretEnv: "GIT_TOKEN", Placeholder: "secret"},
+	} {
+		if got := (Rule{Allow: []string{"x"}, Credential: c}).String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
