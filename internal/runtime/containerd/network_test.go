@@ -286,7 +286,7 @@ func TestTheVolumeOfAContainerIsKept(t *testing.T) {
 
 func TestNameServersOfASandbox(t *testing.T) {
 	for mode, want := range map[rules.Mode]string{"": "timeout:1 attempts:1", rules.None: "timeout:1 attempts:1", rules.Rules: "timeout:5 attempts:2"} {
-		if got := resolvers(mode); !strings.HasSuffix(got, "\nnameserver 192.0.2.1\noptions "+want+"\n") {
+		if got := resolvers(mode); !strings.HasSuffix(got, "\nnameserver 192.0.0.1\noptions "+want+"\n") {
 			t.Errorf("with mode %q it is %q", mode, got)
 		}
 	}
