@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -63,6 +64,7 @@ func run() error {
 		Identity: identity(u), Env: environment(u), Cwd: *cwd, Home: u.Home, Shell: u.Shell,
 		Detach: *detach, KeepClosed: *keep, OutputBytes: *output, OOMScoreAdj: 500,
 		MaxProcesses: *processes, MaxConnections: *connections, Helper: *helper,
+		Dir: filepath.Dir(filepath.Dir(*socket)), // beside the socket's, where only mounts are
 		// The sandbox of a session ends with it, and a sandbox ends with its init.
 		LastSession: func(string) {
 			go func() { time.Sleep(100 * time.Millisecond); process.Confiner().Close(); os.Exit(0) }()

@@ -261,6 +261,9 @@ func (h *harness) proc(id string) *proc {
 }
 
 func (h *harness) notified(method string, params proto.Value) {
+	if method == "network/policyDecision" {
+		return // is not tied to the others
+	}
 	p := h.proc(params.Get("processId").Str())
 	h.mu.Lock()
 	each := p.each

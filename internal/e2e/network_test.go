@@ -79,7 +79,7 @@ func TestThePolicyOfAProfileIsInForce(t *testing.T) {
 		"visit http://" + testnet.Other.String() + "/": "refused",
 		"visit http://169.254.169.254/":                "refused",
 		"visit http://" + testnet.Host.String() + "/":  "refused",
-		"grep nameserver /etc/resolv.conf":             "192.0.2.1",
+		"grep nameserver /etc/resolv.conf":             "192.0.0.1",
 		"ls /sys/class/net":                            "lo",
 	} {
 		expect(t, script, h.sh(script), want)

@@ -15,14 +15,18 @@ const acceptPause = 50 * time.Millisecond
 
 // accept serves a listener until that is closed.
 func (w *Way) accept(l net.Listener) {
-	for {
+	for failed := false; ; {
 		c, err := l.Accept()
 		switch {
 		case err == nil:
+			failed = false
 		case w.ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return
 		default:
-			w.opts.Log.Error().Err(err).Msg("network: accept")
+			if !failed {
+				w.opts.Log.Error().Err(err).Msg("network: accept")
+			}
+			failed = true
 			select {
 			case <-time.After(acceptPause):
 			case <-w.ctx.Done():

@@ -14,6 +14,12 @@ import (
 // chunk is the most that is moved at a time: what fits into the pipes of package net.
 const chunk = 1 << 20
 
+// small is up to where bytes are copied: that costs no more than a pipe, which an
+// idle connection then has none of.
+const small = 16 << 10
+
+var smallBuffers = sync.Pool{New: func() any { return new([small]byte) }}
+
 // meter is what bytes are counted with on their way.
 type meter struct {
 	budget *budget
@@ -62,6 +68,7 @@ func (m meter) move(ctx context.Context, dst, src *net.TCPConn, d direction) err
 	if err != nil {
 		return err
 	}
+	inline(raw)
 	for {
 		// It is waited for here and not in the copy, which has a pipe from a pool
 		// for as long as it takes, and says what it moved at its end.
@@ -77,7 +84,7 @@ func (m meter) move(ctx context.Context, dst, src *net.TCPConn, d direction) err
 			if err != nil {
 				return err
 			}
-			moved, err := io.CopyN(dst, src, int64(granted))
+			moved, err := carry(dst, src, granted)
 			m.count.add(d, moved)
 			if err != nil {
 				return err
@@ -85,6 +92,27 @@ func (m meter) move(ctx context.Context, dst, src *net.TCPConn, d direction) err
 			n -= granted
 		}
 	}
+}
+
+// carry moves n bytes that are there. Many of them stay in the kernel: io.CopyN
+// between two TCP sockets is splice(2).
+func carry(dst, src *net.TCPConn, n int) (int64, error) {
+	if n > small {
+		return io.CopyN(dst, src, int64(n))
+	}
+	b := smallBuffers.Get().(*[small]byte)
+	defer smallBuffers.Put(b)
+	if _, err := io.ReadFull(src, b[:n]); err != nil {
+		return 0, err
+	}
+	written, err := dst.Write(b[:n])
+	return int64(written), err
+}
+
+// inline has urgent data be data as other data is. What passes it on as it came
+// would be more than anybody needs.
+func inline(c syscall.RawConn) {
+	_ = c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_OOBINLINE, 1) })
 }
 
 // available waits until there are bytes to read, and returns how many, or 0 at

@@ -129,6 +129,29 @@ func TestSplicePassesResetsOn(t *testing.T) {
 	}
 }
 
+// Urgent data, as telnet and FTP have it, is neither lost nor in the way.
+func TestSpliceUrgentData(t *testing.T) {
+	program, server, _, end := spliced(t, t.Context(), rules.Limits{})
+	raw, err := program.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := raw.Control(func(fd uintptr) { err = unix.Send(int(fd), []byte("ab!"), unix.MSG_OOB) }); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = program.Write([]byte("cd"))
+	}
+	_ = program.CloseWrite()
+	if b, err := io.ReadAll(server); err != nil || string(b) != "ab!cdab!cdab!cd" {
+		t.Errorf("%q, %v", b, err)
+	}
+	_ = server.Close()
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+}
+
 // A reset is seen while bytes wait to be taken.
 func TestSpliceResetWhileFull(t *testing.T) {
 	program, server, _, end := spliced(t, t.Context(), rules.Limits{})

@@ -119,11 +119,7 @@ func (r *Runtime) adopt(ctx context.Context, name string, c client.Container) (_
 		}
 	}()
 	// Its commands wait for their network.
-	policy, err := editsIn(r.envs.dir(name)).policy(task.ID(), n.Spec.Network)
-	if err != nil {
-		r.opts.Log.Error().Err(err).Str("environment", name).Msg("the environment has no network until its policy is set anew")
-	}
-	if err := s.openNetwork(policy); err != nil {
+	if err := s.reopenNetwork(); err != nil {
 		return nil, err
 	}
 	if err := s.awaitAgent(ctx, exit, adoptTimeout); err != nil {

@@ -33,22 +33,21 @@ func (f editFile) write(e edit) error {
 	return writeFile(string(f), append(text, '\n'))
 }
 
-// policy returns the policy of a container that was made with another. What
-// cannot be read allows nothing: what was there may have been narrower than what
-// the container was made with. The error says so.
+// policy returns the policy of a container that was made with another. If it cannot
+// be read, the one that the container was made with does not do: what was there may
+// have been narrower.
 func (f editFile) policy(container string, made rules.Policy) (rules.Policy, error) {
-	none := rules.Policy{Mode: rules.None}
 	text, err := os.ReadFile(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
 		return made, nil
 	} else if err != nil {
-		return none, fmt.Errorf("read the edited policy: %w", err)
+		return rules.Policy{}, fmt.Errorf("read the edited policy: %w", err)
 	}
 	var e edit
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields() // which may be what narrows it
 	if err := d.Decode(&e); err != nil {
-		return none, fmt.Errorf("read the edited policy: %s: %w", f, err)
+		return rules.Policy{}, fmt.Errorf("read the edited policy: %s: %w", f, err)
 	}
 	if e.Container != container {
 		return made, nil

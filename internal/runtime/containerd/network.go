@@ -52,6 +52,19 @@ func (s *sandbox) openNetwork(policy rules.Policy) error {
 	return nil
 }
 
+// reopenNetwork puts the policy in force that the sandbox had with an earlier daemon.
+// If that does not work it has no network, and is not lost for that.
+func (s *sandbox) reopenNetwork() error {
+	policy, err := editsIn(s.r.envs.dir(s.spec.Name)).policy(s.task.ID(), s.spec.Network)
+	if err == nil {
+		if err = s.openNetwork(policy); err == nil || policy.Mode == rules.None {
+			return err
+		}
+	}
+	s.r.opts.Log.Error().Err(err).Str("environment", s.spec.Name).Msg("the environment has no network until its policy is set anew")
+	return s.openNetwork(rules.Policy{Mode: rules.None})
+}
+
 // netns opens the network namespace of the container. The process is known by its
 // number only. So it is opened between a look at whose ids it has and one at
 // whether it is there still.

@@ -216,6 +216,25 @@ func TestAnEditedPolicyLastsAsLongAsItsContainer(t *testing.T) {
 			t.Errorf("with %q for its edits the mode is %q", text, got)
 		}
 	}
+	// Nor is a container lost with its network.
+	if err := a.Network().Set(allowing("edited.example"), false); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = p.startDaemon(t)
+	d.opts.Network = func(o network.Options) (runtime.Network, error) {
+		if o.Policy.Mode != rules.None {
+			return nil, errors.New("no luck")
+		}
+		return openExit(o)
+	}
+	adopted, err := d.Adopt(d.ctx)
+	if err != nil || len(adopted) != 1 || first(adopted[0]) != "none" {
+		t.Fatalf("where no policy can be in force there are %v, %v", adopted, err)
+	}
+	a, d.opts.Network = adopted[0], openExit
 	d.remove(t, a)
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("the edits are kept: %v", err)
@@ -267,7 +286,7 @@ func TestTheVolumeOfAContainerIsKept(t *testing.T) {
 
 func TestNameServersOfASandbox(t *testing.T) {
 	for mode, want := range map[rules.Mode]string{"": "timeout:1 attempts:1", rules.None: "timeout:1 attempts:1", rules.Rules: "timeout:5 attempts:2"} {
-		if got := resolvers(mode); !strings.HasSuffix(got, "\nnameserver 192.0.2.1\noptions "+want+"\n") {
+		if got := resolvers(mode); !strings.HasSuffix(got, "\nnameserver 192.0.0.1\noptions "+want+"\n") {
 			t.Errorf("with mode %q it is %q", mode, got)
 		}
 	}

@@ -24,7 +24,7 @@ func resolvers(mode rules.Mode) string {
 		patience = "timeout:1 attempts:1"
 	}
 	return "# exec-server answers, as far as the network policy lets it.\n" +
-		"nameserver 192.0.2.1\noptions " + patience + "\n"
+		"nameserver 192.0.0.1\noptions " + patience + "\n"
 }
 
 // stateDir is the directory of what the daemon and one container share. It is a
