@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -131,9 +130,6 @@ func lookUp(name, server string) (string, error) {
 		c := dns.Client{Net: "udp", Timeout: patience}
 		m, _, err := c.Exchange(new(dns.Msg).SetQuestion(dns.Fqdn(name), kind), server)
 		if err != nil {
-			if te, ok := errors.AsType[net.Error](err); ok && te.Timeout() {
-				return "", os.ErrDeadlineExceeded
-			}
 			return "", err
 		}
 		told = append(told, dns.RcodeToString[m.Rcode])
