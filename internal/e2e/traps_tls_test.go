@@ -148,35 +148,37 @@ func TestTrap103TheDaemonsOwnTraffic(t *testing.T) {
 func TestTrap104NoInterception(t *testing.T) {
 	b := withPolicy(t, rules.Policy{Mode: rules.Rules, Rules: []rules.Rule{allow("web.example")}})
 	b.must("fs/writeFile", map[string]any{"path": "file:///workspace/ca.pem", "dataBase64": base64Of(string(b.n.CA.PEM()))})
-	visit := "SSL_CERT_FILE=/workspace/ca.pem visit https://web.example"
-	printed := make(chan string)
-	id := fmt.Sprint("p", serial.Add(1))
-	b.watch(id, func(e event) {
-		if e.stream == "stdout" {
-			printed <- string(e.data)
-		}
-	})
-	if err := b.spawnAs(id, nil, "/bin/sh", "-c", visit+"/events/a"); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 20 {
-		text := fmt.Sprint("event ", i)
-		b.n.Web.Events("a") <- text
-		select {
-		case got := <-printed:
-			if got != "data: "+text+"\n\n" {
-				t.Fatalf("after %q came %q", text, got)
+	visit := "SSL_CERT_FILE=/workspace/ca.pem visit "
+	for _, scheme := range []string{"https", "http"} {
+		printed := make(chan string)
+		id := fmt.Sprint("p", serial.Add(1))
+		b.watch(id, func(e event) {
+			if e.stream == "stdout" {
+				printed <- string(e.data)
 			}
-		case <-time.After(time.Minute):
-			t.Fatalf("%q does not come", text)
+		})
+		if err := b.spawnAs(id, nil, "/bin/sh", "-c", visit+scheme+"://web.example/events/"+scheme); err != nil {
+			t.Fatal(err)
 		}
-	}
-	close(b.n.Web.Events("a"))
-	if got := <-printed; got != "ok\n" {
-		t.Errorf("at the end came %q", got)
+		for i := range 20 {
+			text := fmt.Sprint("event ", i)
+			b.n.Web.Events(scheme) <- text
+			select {
+			case got := <-printed:
+				if got != "data: "+text+"\n\n" {
+					t.Fatalf("after %q came %q", text, got)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("%q does not come", text)
+			}
+		}
+		close(b.n.Web.Events(scheme))
+		if got := <-printed; got != "ok\n" {
+			t.Errorf("at the end came %q", got)
+		}
 	}
 	had := b.memory()
-	if got := b.sh(visit + "/bytes/268435456 | wc -c"); got != "268435459" { // and "ok"
+	if got := b.sh(visit + "https://web.example/bytes/268435456 | wc -c"); got != "268435459" { // and "ok"
 		t.Errorf("of 256 MiB came %s", got)
 	}
 	if has := b.memory(); has > had+64 {
