@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -223,5 +224,35 @@ func TestTrap106Fronting(t *testing.T) {
 	}
 	for _, reason := range []string{"no-name", "hidden-name", "wrong-name"} {
 		expect(t, "the log", b.server.logs.String(), `"reason":"`+reason+`"`)
+	}
+}
+
+// Where a credential is added, what is within TLS is seen, and has to name the same.
+func TestTrap106FrontingWhereTLSIsOpened(t *testing.T) {
+	n, config := newInternet(t)
+	n.DNS.Set("shared.example", time.Minute, testnet.Web.String())
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("sesame"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRoot(t, config+profile+fmt.Sprintf("[profile.default.network]\nmode = \"rules\"\nintercept = true\n"+
+		"[[profile.default.network.rule]]\nallow = [\"web.example\"]\ncredential = { secret_file = %q }\n"+
+		"[[profile.default.network.rule]]\nallow = [\"other.example\", \"shared.example\"]\n", secret))
+	t.Setenv("SSL_CERT_FILE", r.file("world.pem", string(n.CA.PEM())))
+	b := &sandbox{harness: r.serveIn(n).connect("/", ""), n: n, root: r}
+	for _, name := range []string{"web.example", "other.example", "shared.example"} {
+		b.sh("probe name " + name + " 8.8.8.8:53")
+	}
+	at := "tls " + testnet.Web.String() + ":443 web.example"
+	b.tells(at, "ok 200")
+	for _, host := range []string{"evil.example", "other.example", "shared.example", "169.254.169.254"} {
+		if got := b.sh("probe " + at + " " + host); got != "ok 403" && got != "ok 421" {
+			t.Errorf("for %s within TLS: %s", host, got)
+		}
+	}
+	for _, request := range n.Web.Requests() {
+		if request.Host != "web.example" {
+			t.Errorf("a server saw %+v", request)
+		}
 	}
 }
