@@ -13,10 +13,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/exec-server/exec-server/internal/testroot"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -263,33 +266,71 @@ func TestHere(t *testing.T) {
 	}
 }
 
+// namespaces are the names of an internet's two.
+func namespaces(t *testing.T, n *Internet) (names []string) {
+	t.Helper()
+	for _, s := range []*Space{n.Host, n.World} {
+		name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", s.File().Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// kept says what keeps any of the namespaces.
+func kept(t *testing.T, names []string) (found []string) {
+	t.Helper()
+	for _, k := range keepers(t) {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(k, name) }) {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
 // Nothing keeps the namespaces after a test: no descriptor, no thread, no process.
 func TestNothingIsLeft(t *testing.T) {
 	var names []string
 	t.Run("an internet", func(t *testing.T) {
 		n := New(t)
 		n.Capture(t)
-		for _, s := range []*Space{n.Host, n.World} {
-			name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", s.File().Fd()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, name)
-		}
+		names = namespaces(t, n)
 		cmd := exec.Command("sleep", "1000")
 		if err := n.Host.Start(cmd); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(keepers(t), func(s string) bool { return strings.HasPrefix(s, names[0]) }) {
-			t.Error("a process in a namespace is not found")
+		if found := kept(t, names[:1]); !slices.ContainsFunc(found, func(s string) bool { return strings.Contains(s, "/task/") }) {
+			t.Errorf("a process in a namespace is not found: %v", found)
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for _, k := range keepers(t) {
-		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(k, name) }) {
-			t.Errorf("left: %s", k)
-		}
+	if found := kept(t, names); len(found) > 0 {
+		t.Errorf("left: %v", found)
+	}
+}
+
+// Nor after a process that had no time to remove anything.
+func TestNothingIsLeftOfAProcessThatIsKilled(t *testing.T) {
+	if os.Getenv("TESTNET_DIES") != "" {
+		n := New(t)
+		n.Capture(t)
+		fmt.Println(strings.Join(namespaces(t, n), " "))
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	testroot.Need(t)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "TESTNET_DIES=1")
+	out, err := cmd.Output()
+	line, _, _ := strings.Cut(string(out), "\n")
+	names := strings.Fields(line)
+	if err == nil || len(names) != 2 || !strings.HasPrefix(names[1], "net:") {
+		t.Fatalf("it did not die as it should: %v, %q", err, out)
+	}
+	if found := kept(t, names); len(found) > 0 {
+		t.Errorf("left: %v", found)
 	}
 }
 
