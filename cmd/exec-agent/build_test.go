@@ -52,7 +52,7 @@ func TestTheAgentImportsLittle(t *testing.T) {
 	const ours = "github.com/exec-server/exec-server/"
 	allowed := []string{
 		"golang.org/x/sys/unix", "github.com/creack/pty",
-		ours + "internal/confine", ours + "internal/proto", ours + "internal/process", ours + "internal/hangup", ours + "internal/fs", ours + "internal/watch", ours + "internal/discover", ours + "internal/snapshot", ours + "internal/agent", ours + "internal/netproxy/policy", ours + "internal/address", ours + "cmd/exec-agent",
+		ours + "internal/confine", ours + "internal/proto", ours + "internal/process", ours + "internal/hangup", ours + "internal/fs", ours + "internal/watch", ours + "internal/discover", ours + "internal/snapshot", ours + "internal/agent", ours + "internal/netproxy/policy", ours + "internal/netproxy/steer", ours + "internal/address", ours + "cmd/exec-agent",
 	}
 	for path := range strings.FieldsSeq(string(out)) {
 		if !slices.Contains(allowed, path) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,12 +19,11 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "exec-agent:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "exec-agent:", run())
+	os.Exit(1)
 }
 
+// run serves until that fails.
 func run() error {
 	socket := flag.String("socket", "", "unix socket to listen on")
 	user := flag.String("user", "", "who commands run as: name, uid, name:group or uid:gid")
@@ -35,6 +35,8 @@ func run() error {
 	processes := flag.Int("max-processes", 0, "commands that may run at once; 0 is no limit")
 	helper := flag.String("helper", "", "program for what the agent does not do itself")
 	connections := flag.Int("max-connections", 0, "connections that may be there at once; 0 is no limit")
+	ca := flag.String("ca", "", "certificates that the image's programs are to trust")
+	bundle := flag.String("ca-bundle", "", "where all certificates that they trust are put, with those")
 	flag.Parse()
 	if *socket == "" || flag.NArg() > 0 {
 		return fmt.Errorf("usage: exec-agent --socket PATH [flags]; see --help")
@@ -52,6 +54,9 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	if err := trustCA("/", *ca, *bundle); err != nil {
+		return err
+	}
 	if err := handOver(u, *workspace, *cwd); err != nil {
 		return err
 	}
@@ -59,6 +64,7 @@ func run() error {
 		Identity: identity(u), Env: environment(u), Cwd: *cwd, Home: u.Home, Shell: u.Shell,
 		Detach: *detach, KeepClosed: *keep, OutputBytes: *output, OOMScoreAdj: 500,
 		MaxProcesses: *processes, MaxConnections: *connections, Helper: *helper,
+		Dir: filepath.Dir(filepath.Dir(*socket)), // beside the socket's, where only mounts are
 		// The sandbox of a session ends with it, and a sandbox ends with its init.
 		LastSession: func(string) {
 			go func() { time.Sleep(100 * time.Millisecond); process.Confiner().Close(); os.Exit(0) }()

@@ -20,6 +20,7 @@ var modes = map[string]func() error{
 	"http":     func() error { return helper.Serve(helper.HTTP()) },
 	"config":   func() error { return helper.Serve(helper.Config) },
 	"discover": func() error { return helper.Serve(helper.Discover) },
+	"masking":  func() error { return helper.Serve(mask) },
 	"proxy":    serveProxy,
 }
 

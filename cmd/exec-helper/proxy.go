@@ -6,6 +6,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/helper"
 	"github.com/exec-server/exec-server/internal/netproxy"
+	"github.com/exec-server/exec-server/internal/netproxy/masking"
 	"github.com/exec-server/exec-server/internal/netproxy/policy"
 	"github.com/exec-server/exec-server/internal/proto"
 )
@@ -22,3 +23,6 @@ func serveProxy() error {
 	}
 	return netproxy.Run(proto.NewStreamConn(socket, policy.MaxMessage), file)
 }
+
+// mask answers the question how the environment of a command is masked.
+func mask(c *helper.Call) { c.Answer(masking.Answer(c.Params.AppendJSON(nil))) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exec-server/exec-server/internal/helper"
+	"github.com/exec-server/exec-server/internal/netproxy/masking"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -21,10 +22,12 @@ func helperServer(t *testing.T, mode string, env ...string) *Server {
 	return newServer(t, Options{Helper: "/proc/self/exe", Env: append(env, helperEnv+"="+mode, "PATH="+os.Getenv("PATH")), Cwd: "/", Home: t.TempDir()})
 }
 
+func mask(c *helper.Call) { c.Answer(masking.Answer(c.Params.AppendJSON(nil))) }
+
 // testHelper is the helper program.
 func testHelper(mode string) {
 	if mode == "real" {
-		serve := map[string]func(*helper.Call){"http": helper.HTTP(), "config": helper.Config, "discover": helper.Discover}[os.Args[1]]
+		serve := map[string]func(*helper.Call){"http": helper.HTTP(), "config": helper.Config, "discover": helper.Discover, "masking": mask}[os.Args[1]]
 		if err := helper.Serve(serve); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}

@@ -22,9 +22,9 @@ var capabilities = []struct {
 }{
 	{"networkProxyLaunch", withHelper},
 	{"networkProxyReviewDomains", withHelper},
-	{"networkProxyTransparentTcp", never},
-	{"credentialMasking", never},
-	{"credentialMaskingCustomProviders", never},
+	{"networkProxyTransparentTcp", withSteering},
+	{"credentialMasking", withHelper},
+	{"credentialMaskingCustomProviders", withHelper},
 	{"capabilityDiscoverySandbox", withConfinement},
 	{"fsWatchMissing", always},
 	{"capabilityDiscoveryV2", withHelper},
@@ -43,6 +43,7 @@ func always(*Server) bool          { return true }
 func never(*Server) bool           { return false }
 func withHelper(s *Server) bool    { return s.opts.Helper != "" }
 func withConfinement(*Server) bool { return confine.Supported() }
+func withSteering(s *Server) bool  { return withHelper(s) && confine.Supported() && steerable() }
 
 // info is the result of environment/info.
 func (s *Server) info() proto.JSON {

@@ -37,12 +37,12 @@ func (n *network) check(id string, sandboxed bool) error {
 		return proto.BadParams("callback-enabled process ID must be non-empty and at most %d bytes", maxCallbackID)
 	case p.transparent && !sandboxed:
 		return proto.BadParams("transparent TCP requires a managed Linux sandbox")
-	case p.transparent:
-		return proto.BadParams("transparent TCP is not available on this executor")
 	case !p.enabled:
 		return badProxy("executor-local network proxy launch requires an enabled proxy")
-	case p.masking:
-		return badProxy("credential masking is not available on this executor")
+	case p.transparent && !p.config.SOCKS:
+		return badProxy("transparent_tcp requires an enabled managed SOCKS5 proxy")
+	case p.transparent && !steerable():
+		return proto.BadParams("transparent TCP is not available on this executor")
 	}
 	size := 0
 	for name := range p.config.Domains {

@@ -49,6 +49,22 @@ func announce(env map[string]string, web, socks uint16, localOK bool) {
 	env["ELECTRON_GET_USE_PROXY"] = "true"
 }
 
+// bundleVariables tell programs which file has the certificates that they trust.
+// The names are the reference's.
+var bundleVariables = []string{
+	"SSL_CERT_FILE", "CODEX_CA_CERTIFICATE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT",
+	"NODE_EXTRA_CA_CERTS", "NPM_CONFIG_CAFILE", "npm_config_cafile", "BUNDLE_SSL_CA_CERT", "CARGO_HTTP_CAINFO",
+	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "DENO_CERT",
+}
+
+// announceBundle has a command's programs trust its proxy's CA.
+func announceBundle(env map[string]string, file string) {
+	for _, name := range bundleVariables {
+		env[name] = file
+	}
+	env["CODEX_NETWORK_PROXY_CREDENTIAL_BROKER_ACTIVE"] = "1"
+}
+
 // What the reference says of an environment that no way leads out of.
 var (
 	errNoProxy  = errors.New("managed proxy mode requires proxy environment variables")

@@ -24,12 +24,24 @@ const (
 // the decisions that came before its end.
 func (h *harness) confined(script, env, more string) (out string, decisions []string) {
 	h.t.Helper()
+	return h.python(script, env, more, "linuxSeccomp")
+}
+
+// unconfined is confined without a profile.
+func (h *harness) unconfined(script, env, more string) (out string) {
+	h.t.Helper()
+	out, _ = h.python(script, env, more, "none")
+	return out
+}
+
+func (h *harness) python(script, env, more, kind string) (out string, decisions []string) {
+	h.t.Helper()
 	argv, err := json.Marshal([]string{"/usr/bin/env", "python3", "-c", script})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.call("process/start", `{"processId":"p","argv":`+string(argv)+`,"cwd":"file:///","tty":false,"env":{"PATH":"/usr/local/bin:/usr/bin:/bin"`+env+`}`+more+`}`,
-		`ok {"processId":"p","sandboxType":"linuxSeccomp"}`)
+		`ok {"processId":"p","sandboxType":"`+kind+`"}`)
 	for {
 		note := h.note()
 		m, err := proto.ParseMessage([]byte(note))

@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/exec-server/exec-server/internal/netproxy/policy"
 	"github.com/exec-server/exec-server/internal/proto"
 )
@@ -27,6 +30,9 @@ type proxyParams struct {
 	upstream, allUnix             bool
 	config                        policy.Config
 	unixSockets                   map[string]string
+	// providers are kinds of credentials to mask beside the known ones, as JSON; nil
+	// if there are none.
+	providers []byte
 	// asks has the client decide about hosts that no rule covers, in timeoutMs.
 	asks      bool
 	timeoutMs uint64
@@ -65,13 +71,7 @@ func decodeProxy(launch *proto.Params) *proxyParams {
 		out.unixSockets = variants(c, "unixSockets", "allow", "deny")
 		out.transparent = c.BoolOr("transparentTcp", false)
 		out.masking = c.BoolOr("credentialMasking", false)
-		if v := c.Member("credentialProviders"); v.Kind == proto.Object {
-			for i := range v.Len() {
-				c.Join(c.Sub(v.At(i), "CredentialProviderConfig"))
-			}
-		} else {
-			c.Map(v)
-		}
+		out.providers = decodeProviders(c)
 		launch.Join(c)
 	}
 	if v := launch.Member("auditMetadata"); v.Kind != proto.Absent {
@@ -86,6 +86,42 @@ func decodeProxy(launch *proto.Params) *proxyParams {
 	out.timeoutMs, out.asks = launch.OptUint("policyDecisionTimeoutMs")
 	out.config.Ask = out.asks
 	return out
+}
+
+// providerFields are the members of a credential provider.
+var providerFields = []string{"env", "patterns", "url_prefixes", "url_prefix_from_env", "auth", "header", "prefix"}
+
+// decodeProviders checks the shape of credentialProviders; what they mean is the
+// helper's to see.
+func decodeProviders(c *proto.Params) []byte {
+	all := c.Member("credentialProviders")
+	if all.Kind != proto.Object {
+		c.Map(all) // has the words
+		return nil
+	}
+	for i := range all.Len() {
+		p := c.Sub(all.At(i), "CredentialProviderConfig")
+		for j := range all.At(i).Len() {
+			if name := all.At(i).Key(j); !slices.Contains(providerFields, name) {
+				p.Fail(proto.BadParams("unknown field `%s`, expected one of `%s`", name, strings.Join(providerFields, "`, `")))
+			}
+		}
+		for _, name := range providerFields {
+			switch v := p.Member(name); name {
+			case "env", "patterns", "url_prefixes":
+				p.Strings(v)
+			case "auth":
+				p.Strings(v)
+				for k := range v.Len() {
+					p.Variant(v.At(k), "bearer", "token", "basic", "header")
+				}
+			default:
+				p.Text(v)
+			}
+		}
+		c.Join(p)
+	}
+	return all.AppendJSON(nil)
 }
 
 // variants reads a member that is an object of the given words, or null, or

@@ -30,6 +30,10 @@ type proxyPlan struct {
 	config  policy.Config
 	asks    *proxyParams // how long the client may take to answer; nil if it is not asked
 	bridges []proxyEndpoint
+
+	// bundle is a file with the certificates that a command with masked credentials
+	// trusts; "" if none is masked. It is removed by release.
+	bundle string
 }
 
 // proxyEndpoint is a variable that names a proxy on this machine's loopback.
@@ -45,10 +49,11 @@ type proxyEndpoint struct {
 // process/start: it can do nothing as the client wants it confined. inherited
 // looks a variable of the executor itself up.
 func (n *network) plan(env map[string]string, inherited func(string) string, sandboxed bool) (*proxyPlan, error) {
-	p := &proxyPlan{isolated: n.enforce && sandboxed}
+	p := &proxyPlan{isolated: n.enforce && sandboxed || n.proxy != nil && n.proxy.transparent}
 	switch {
 	case n.proxy != nil:
 		p.config = n.proxy.config
+		p.config.Steered = n.proxy.transparent
 		p.allUnix = n.proxy.allUnix
 		if n.proxy.asks {
 			p.asks = n.proxy
@@ -107,6 +112,12 @@ func (p *proxyPlan) open() (s proxySockets, err error) {
 			return s, &proto.Error{Code: proto.CodeInternal, Kind: "spawnFailed", Message: fmt.Sprintf("open the network proxy's sockets: %s", err)}
 		}
 	}
+	if p.config.Steered {
+		if err := s.steer(); err != nil {
+			s.close()
+			return s, &proto.Error{Code: proto.CodeInternal, Kind: "spawnFailed", Message: fmt.Sprintf("lead the command's connections to its proxy: %s", err)}
+		}
+	}
 	return s, nil
 }
 
@@ -118,6 +129,9 @@ func (p *proxyPlan) announce(env map[string]string, s *proxySockets) {
 			socks = s.ports[1]
 		}
 		announce(env, s.ports[0], socks, p.config.LocalOK)
+		if p.bundle != "" {
+			announceBundle(env, p.bundle)
+		}
 	}
 	for _, e := range p.bridges {
 		to := s.ports[slices.Index(p.config.Bridges, e.port)]

@@ -53,11 +53,14 @@ func TestNetworksThatAreRefused(t *testing.T) {
 		{`,"managedNetwork":{"transparentTcp":true}` + proxyMember("", `,"policyDecisionTimeoutMs":0`), "-32602 transparent TCP requires an executor-local managed proxy"},
 		{proxyMember(`,"transparentTcp":true`, `,"policyDecisionTimeoutMs":0`), "-32602 network policy decision callback timeout must be nonzero"},
 		{proxyMember(`,"transparentTcp":true`, ""), "-32602 transparent TCP requires a managed Linux sandbox"},
-		{proxyMember(`,"transparentTcp":true`, "") + sandbox, "-32602 transparent TCP is not available on this executor"},
+		{strings.Replace(proxyMember(`,"transparentTcp":true`, ""), `"enableSocks5":true`, `"enableSocks5":false`, 1) + sandbox, bad + "transparent_tcp requires an enabled managed SOCKS5 proxy"},
 		{proxy(`"enabled":true=>"domains":{"*":"deny"},"enabled":false`), bad + "executor-local network proxy launch requires an enabled proxy"},
 		{proxyMember(`,"domains":{"*":"deny"}`, ""), bad + "invalid value for network.denied_domains: * (allowed exact hosts or scoped wildcards like *.example.com or **.example.com)"},
 		{proxyMember(`,"unixSockets":{"/a":"allow","b":"allow","c":"deny"}`, ""), bad + `invalid network.allow_unix_sockets[1]: expected a NUL-free absolute path for Linux, got "b"`},
-		{proxyMember(`,"credentialMasking":true`, ""), bad + "credential masking is not available on this executor"},
+		{proxyMember(`,"credentialProviders":{"x":{"a":1}}`, ""), "-32602 unknown field `a`, expected one of `env`, `patterns`, `url_prefixes`, `url_prefix_from_env`, `auth`, `header`, `prefix`"},
+		{proxyMember(`,"credentialProviders":{"x":{"env":"A"}}`, ""), `-32602 invalid type: string "A", expected a sequence`},
+		{proxyMember(`,"credentialProviders":{"x":{"auth":["x"]}}`, ""), "-32602 unknown variant `x`, expected one of `bearer`, `token`, `basic`, `header`"},
+		{proxyMember(`,"credentialProviders":{"x":{"header":1}}`, ""), "-32602 invalid type: number, expected a string"},
 		{proxyMember(`,"domains":{"`+strings.Repeat("x", maxDomainBytes+1)+`":"allow"}`, ""), bad + "more than 4096 domains, or more than 262144 bytes of them"},
 	} {
 		if got := h.result("process/start", h.startParams("p", "true", c.more)); got != c.want {

@@ -34,6 +34,9 @@ type Options struct {
 	// of the form /proc/self/fd/N. Without it http/request,
 	// environmentConfig/read and capabilities/discoverV2 fail.
 	Helper string
+	// Dir is a directory that commands can read and not write, for files that they
+	// are to have; "" is the system's for temporary files.
+	Dir string
 	// LastSession is called when a session that was opened under an id of the
 	// gateway's choosing is gone, or was never opened.
 	LastSession func(id string)

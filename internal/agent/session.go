@@ -174,6 +174,7 @@ func (sess *session) start(spec process.Spec, plan *proxyPlan) (*process.Process
 		},
 		Closed: func(p *process.Process) {
 			proxy.stop()
+			plan.release()
 			sess.server.running.Add(-1)
 			if sess.over() {
 				return // nobody can ask for its output

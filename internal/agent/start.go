@@ -116,6 +116,13 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	} else if plan.alone() {
 		policy.Proxy(plan.allUnix)
 	}
+	if err := plan.mask(c, s.network.proxy, spec.Env); err != nil {
+		plan.release()
+		return nil, err
+	}
+	if plan != nil && plan.bundle != "" {
+		policy.Show(plan.bundle)
+	}
 	if policy.Unconfined() {
 		process.Confiner().Sweep()
 	} else {
@@ -124,6 +131,7 @@ func (s *startParams) start(c *conn) (proto.Result, error) {
 	defer s.snapshotted(c, &spec)()
 	p, err := c.session.Load().start(spec, plan)
 	if err != nil {
+		plan.release()
 		return nil, err
 	}
 	return started{p, s.sandbox != nil}, nil

@@ -32,7 +32,7 @@ type commands struct {
 	Serve   serveCmd   `cmd:"" default:"withargs" help:"Serve harnesses (the default command). Takes the flags of codex exec-server."`
 	Forward forwardCmd `cmd:"" help:"Register an exec-server that only listens, and forward connections to it."`
 	Run     runCmd     `cmd:"" help:"Run one command in a throw-away environment, with the terminal attached, and exit with its code."`
-	Env     envCmd     `cmd:"" help:"Add, remove and list the environments of a running server."`
+	Env     envCmd     `cmd:"" help:"Add, remove and list the environments of a running server, and change their network policies."`
 	Image   imageCmd   `cmd:"" help:"Build, import, pull, list and remove images."`
 	Doctor  doctorCmd  `cmd:"" help:"Check this machine for everything that is needed."`
 	Config  configCmd  `cmd:"" help:"Print a configuration file with all keys and their defaults."`
@@ -75,7 +75,7 @@ func Main(ctx context.Context, args []string, std Streams) int {
 		return exitUsage
 	}
 	k.BindTo(ctx, (*context.Context)(nil))
-	err = k.Run(&c.Common, std)
+	err = k.Run(&c, &c.Common, std)
 	if code, ok := errors.AsType[statusError](err); ok {
 		return int(code)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/exec-server/exec-server/internal/config"
 	"github.com/exec-server/exec-server/internal/doctor"
 	"github.com/exec-server/exec-server/internal/image"
+	"github.com/exec-server/exec-server/internal/network/names"
 	"github.com/exec-server/exec-server/internal/runtime/containerd"
 )
 
@@ -37,6 +38,9 @@ func openContainerd(ctx context.Context, cfg config.Config, log zerolog.Logger) 
 	}
 	opts := containerd.Options{
 		Root: cfg.Root, State: stateDir(cfg.Root), RuncPath: cfg.Containerd.Runc, AgentBinary: agent, HelperBinary: helper, Log: log,
+	}
+	if opts.Upstream, err = names.NewUpstream(cfg.Network.Resolvers); err != nil {
+		return nil, nil, err
 	}
 	if err := makeStateDir(opts.State); err != nil {
 		return nil, nil, err

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/containerd/errdefs"
 	"github.com/rs/zerolog"
@@ -15,6 +18,8 @@ import (
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/fleet"
 	"github.com/exec-server/exec-server/internal/gateway"
+	"github.com/exec-server/exec-server/internal/metrics"
+	"github.com/exec-server/exec-server/internal/network/rules"
 	"github.com/exec-server/exec-server/internal/proto"
 	"github.com/exec-server/exec-server/internal/runtime"
 	"github.com/exec-server/exec-server/internal/runtime/containerd"
@@ -31,6 +36,10 @@ type daemon struct {
 	control *control.Server // may be nil with the host runtime
 	fleet   *fleet.Fleet    // nil if it is passing
 	kept    []fleet.Entry   // of an earlier daemon
+
+	metrics *metrics.Server // nil if there is none
+
+	editing sync.Mutex // serialises edits of policies
 }
 
 // kind is what a daemon is for.
@@ -49,13 +58,24 @@ func controlSocket(root string) string { return stateDir(root) + "/control.sock"
 func hostSocket(root string) string { return stateDir(root) + "/host.sock" }
 
 // startDaemon wires the runtime, the gateway, the fleet and the control socket.
-func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kind) (*daemon, error) {
+func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kind) (_ *daemon, err error) {
 	log, err := newLogger(cfg.Log, stderr)
 	if err != nil {
 		return nil, err
 	}
 	d := &daemon{cfg: cfg, log: log}
+	if url := cfg.Metrics.URL; url != config.NoListener && k != passing {
+		if d.metrics, err = metrics.Listen(url); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				d.metrics.Close()
+			}
+		}()
+	}
 	if cfg.Runtime == "host" {
+		d.warnOpen()
 		d.runtime = host.New(agent.Options{
 			Detach:      cfg.Session.Detach.Duration,
 			KeepClosed:  cfg.Session.KeepClosed.Duration,
@@ -83,10 +103,23 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kin
 	if err := d.openFleet(k); err != nil {
 		return nil, errors.Join(err, d.stop())
 	}
+	if d.metrics != nil {
+		d.metrics.Serve(d.gateway.Networks)
+		log.Info().Str("url", d.metrics.URL()).Msg("counters are served")
+	}
 	if d.control != nil {
 		go d.control.Serve(ctx, d)
 	}
 	return d, nil
+}
+
+// warnOpen says that policies do not count where there are no containers.
+func (d *daemon) warnOpen() {
+	for _, name := range slices.Sorted(maps.Keys(d.cfg.Profiles)) {
+		if mode := d.cfg.Profiles[name].Network.Mode; rules.Mode(mode) != rules.None {
+			d.log.Warn().Str("profile", name).Str("mode", mode).Msg("with --runtime host commands have the network of this machine, whatever the profile says")
+		}
+	}
 }
 
 // imageFinder fails if the store lacks an image.
@@ -113,6 +146,9 @@ func (d *daemon) stop() error {
 	if d.control != nil {
 		d.control.Close()
 	}
+	if d.metrics != nil {
+		d.metrics.Close()
+	}
 	var err error
 	if d.fleet != nil {
 		err = d.fleet.Close(ctx)
@@ -134,6 +170,11 @@ func (d *daemon) ServeThrowaway(ctx context.Context, c proto.Conn, t control.Thr
 	}
 	s := spec(&d.cfg, "run-"+rand.Text()[:12], t.Profile)
 	s.Ephemeral, s.OneClient = true, true
+	if t.Network != "" && d.cfg.Runtime == "host" {
+		return errors.New("there is no network policy with --runtime host: commands have the network of this machine")
+	} else if t.Network != "" {
+		s.Network.Mode = rules.Mode(t.Network)
+	}
 	if t.Image != "" {
 		s.Image = imageName(t.Image)
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +22,8 @@ type envCmd struct {
 	Add envAddCmd `cmd:"" help:"Register an environment with a registry, and serve it."`
 	Rm  envRmCmd  `cmd:"" help:"End an environment. Its workspace stays."`
 	Ls  envLsCmd  `cmd:"" help:"List environments, with where their connections to registries stand."`
+
+	Policy envPolicyCmd `cmd:"" help:"Show, change and explain the network policy of an environment."`
 }
 
 type envAddCmd struct {
@@ -174,9 +175,7 @@ func (l *envLsCmd) Run(ctx context.Context, common *Common, std Streams) error {
 		if list == nil {
 			list = []control.Environment{}
 		}
-		e := json.NewEncoder(std.Out)
-		e.SetIndent("", "  ")
-		return e.Encode(list)
+		return printJSON(std.Out, list)
 	}
 	if cfg, err := common.load(); err == nil {
 		fmt.Fprintln(std.Err, "exec-server: environments of root", cfg.Root)

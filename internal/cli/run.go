@@ -19,6 +19,7 @@ type runCmd struct {
 	User    string   `placeholder:"USER" help:"User to run as: name, uid, name:group or uid:gid."`
 	Cwd     string   `placeholder:"DIR" help:"Working directory inside (the image's, else /workspace)."`
 	Env     []string `short:"e" sep:"none" placeholder:"NAME=VALUE" help:"Variable to set; may be repeated."`
+	Network string   `enum:",none,rules,open" default:"" placeholder:"none|rules|open" help:"Network mode instead of the profile's; its rules stay."`
 	TTY     string   `enum:"auto,yes,no" default:"auto" help:"Whether the command gets a terminal: auto, yes or no."`
 	Command []string `arg:"" passthrough:"partial" help:"The command and its arguments, best behind --."`
 }
@@ -43,7 +44,7 @@ func (r *runCmd) Run(ctx context.Context, common *Common, std Streams) error {
 	if r.Cwd != "" && !filepath.IsAbs(r.Cwd) {
 		return usageError(fmt.Sprintf("run: --cwd %q is not absolute", r.Cwd))
 	}
-	wanted := control.Throwaway{Profile: r.Profile, Image: r.Image, User: r.User, Cwd: r.Cwd, Env: r.Env}
+	wanted := control.Throwaway{Profile: r.Profile, Image: r.Image, User: r.User, Cwd: r.Cwd, Env: r.Env, Network: r.Network}
 	conn, err := control.DialThrowaway(controlSocket(cfg.Root), wanted)
 	if err == nil {
 		return r.attach(ctx, conn, std)

@@ -15,7 +15,8 @@ func spec(cfg *config.Config, name, profile string) runtime.Spec {
 	p := cfg.Profiles[profile]
 	s := runtime.Spec{
 		Name: name, Profile: profile, Image: p.Image, User: p.User, Cwd: p.Cwd,
-		CPUs: p.CPUs, MemoryBytes: int64(p.Memory), Pids: p.Pids, ShmBytes: int64(p.ShmSize),
+		Network: p.Network.Policy(),
+		CPUs:    p.CPUs, MemoryBytes: int64(p.Memory), Pids: p.Pids, ShmBytes: int64(p.ShmSize),
 		AgentArgs: []string{
 			"--detach", cfg.Session.Detach.Duration.String(),
 			"--keep-closed", cfg.Session.KeepClosed.Duration.String(),

@@ -44,6 +44,7 @@ type Config struct {
 	Session        Session            `toml:"session"`
 	Limits         Limits             `toml:"limits"`
 	Network        Network            `toml:"network"`
+	Metrics        Metrics            `toml:"metrics"`
 	Profiles       map[string]Profile `toml:"profile"`
 
 	Remote       Remote                 `toml:"remote"`
@@ -93,6 +94,11 @@ type Session struct {
 // Limits bound the whole server.
 type Limits struct {
 	Environments int `toml:"environments"`
+}
+
+// Metrics is where the counters of environments are served.
+type Metrics struct {
+	URL string `toml:"url"`
 }
 
 // Profile is what a sandbox is made from.

@@ -31,6 +31,7 @@ func TestDefaults(t *testing.T) {
 		Log:     Log{"info", "auto"},
 		Listen:  Listen{"ws://127.0.0.1:0", "default", "environment", 1, Auth{Mode: "none", MaxClockSkew: Duration{Duration: 30 * time.Second}}},
 		Session: Session{Duration{Duration: 80 * time.Second}, Duration{Duration: 80 * time.Second}, 1 << 20},
+		Metrics: Metrics{URL: "none"},
 		Limits:  Limits{64},
 		Network: Network{Resolvers: []string{}, VEthV4: "10.213.0.0/16", VEthV6: "fd65:7865:64::/64"},
 		Remote:  Remote{Key: Key{KeyCommand: []string{}}},

@@ -29,6 +29,7 @@ func TestErrors(t *testing.T) {
 		v + "log.format = 'x'":                         `2:1: log.format: "x" is none of auto, text, json`,
 		v + "listen.scope = 'x'":                       `2:1: listen.scope: "x" is none of environment, session`,
 		v + "listen.url = 'ws://a:1'":                  `2:1: listen.url: "ws://a:1" is none of "ws://IP:PORT", "stdio" and "none"`,
+		v + "metrics.url = 'https://a:1'":              `2:1: metrics.url: "https://a:1" is neither "http://IP:PORT" nor "none"`,
 		v + "listen.environment_id = '-'":              `2:1: listen.environment_id: "-" is no name; use ` + nameHint,
 		v + "listen.concurrent_requests=0":             "2:1: listen.concurrent_requests: 0 is not from 1 to 1024",
 		v + "listen.auth.mode = 'x'":                   `2:1: listen.auth.mode: "x" is none of none, capability-token, signed-bearer-token`,

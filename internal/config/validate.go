@@ -41,6 +41,8 @@ func (c *Config) validate(index keyIndex) *problem {
 		return bad("listen.environment_id", "%q is no name; use "+nameHint, c.Listen.EnvironmentID)
 	case !listenable(c.Listen.URL):
 		return bad("listen.url", `%q is none of "ws://IP:PORT", "stdio" and "none"`, c.Listen.URL)
+	case !servable(c.Metrics.URL):
+		return bad("metrics.url", `%q is neither "http://IP:PORT" nor "none"`, c.Metrics.URL)
 	case c.Listen.ConcurrentRequests < 1 || c.Listen.ConcurrentRequests > 1024:
 		return bad("listen.concurrent_requests", "%d is not from 1 to 1024", c.Listen.ConcurrentRequests)
 	case c.Containerd.Address != "" && !path.IsAbs(c.Containerd.Address):
@@ -88,6 +90,12 @@ func (c *Config) validate(index keyIndex) *problem {
 		return bad("default_profile", "there is no [profile.%s]", c.DefaultProfile)
 	}
 	return c.completeAll()
+}
+
+func servable(url string) bool {
+	addr, ok := strings.CutPrefix(url, "http://")
+	_, err := netip.ParseAddrPort(addr)
+	return url == NoListener || ok && err == nil
 }
 
 func listenable(url string) bool {

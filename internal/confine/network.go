@@ -28,6 +28,20 @@ func ownNetwork() error {
 	return nil
 }
 
+// OwnNetwork runs f on a thread of its own, in a network of which nothing but the
+// loopback is there.
+func OwnNetwork(f func() error) error {
+	done := make(chan error, 1)
+	OnThread(func() {
+		err := ownNetwork()
+		if err == nil {
+			err = f()
+		}
+		done <- err
+	})
+	return <-done
+}
+
 // darkNetwork is a network namespace in which nothing is, not even a loopback
 // that is up. All commands without the network share it: the filter lets none of
 // them have an address in it, so that they cannot meet.

@@ -32,7 +32,7 @@ func DialThrowaway(path string, t Throwaway) (proto.Conn, error) {
 		return nil, err
 	}
 	if _, err := ask(conn, "run", map[string]any{
-		"profile": t.Profile, "image": t.Image, "user": t.User, "cwd": t.Cwd, "env": t.Env,
+		"profile": t.Profile, "image": t.Image, "user": t.User, "cwd": t.Cwd, "env": t.Env, "network": t.Network,
 	}); err != nil {
 		_ = conn.Close()
 		return nil, err

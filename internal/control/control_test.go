@@ -19,7 +19,7 @@ import (
 func TestAThrowawayEnvironment(t *testing.T) {
 	b := newBackend()
 	_, path := serveOn(t, b)
-	want := Throwaway{Profile: "p", Image: "i", User: "u:g", Cwd: "/c", Env: []string{"A=1", "B=x y=é"}}
+	want := Throwaway{Profile: "p", Image: "i", User: "u:g", Cwd: "/c", Env: []string{"A=1", "B=x y=é"}, Network: "rules"}
 	conn, err := DialThrowaway(path, want)
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +122,8 @@ func TestOtherRequests(t *testing.T) {
 		`{"id":1,"method":"env.rm","params":[]}`:                                     `{"error":{"code":-32603,"message":"json: cannot unmarshal array into Go value of type control.nameParams"},"id":1}`,
 		`{"id":1,"method":"env.rm"}`:                                                 `{"error":{"code":-32603,"message":"EOF"},"id":1}`,
 		`{"id":1,"method":"env.ls","params":{}}`:                                     `{"id":1,"result":null}`,
+		`{"id":1,"method":"env.policy.get","params":{"name":"a"}}`:                   `{"id":1,"result":{"name":"a","profile":"","running":true,"policy":{"mode":"none"}}}`,
+		`{"id":1,"method":"env.policy.set","params":{"name":"a","no_tls":true}}`:     `{"error":{"code":-32603,"message":"json: unknown field \"no_tls\""},"id":1}`,
 		`{"method":"run"}`:                                                           "",
 		`{}`:                                                                         "",
 		`nonsense`:                                                                   "",

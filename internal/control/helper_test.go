@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/exec-server/exec-server/internal/agent"
+	"github.com/exec-server/exec-server/internal/network/rules"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -17,10 +18,11 @@ type backend struct {
 	ended   chan struct{}
 	added   chan AddEnvironment
 	list    []Environment
+	edits   chan EditPolicy
 }
 
 func newBackend() *backend {
-	return &backend{asked: make(chan Throwaway, 10), ended: make(chan struct{}, 10), added: make(chan AddEnvironment, 10)}
+	return &backend{asked: make(chan Throwaway, 10), ended: make(chan struct{}, 10), added: make(chan AddEnvironment, 10), edits: make(chan EditPolicy, 10)}
 }
 
 func (b *backend) ServeThrowaway(_ context.Context, c proto.Conn, t Throwaway, ready func() error) error {
@@ -50,6 +52,19 @@ func (b *backend) RemoveEnvironment(_ context.Context, name string) (Removed, er
 }
 
 func (b *backend) Environments(context.Context) ([]Environment, error) { return b.list, b.refusal }
+
+func (b *backend) Policy(_ context.Context, name string) (Policy, error) {
+	return Policy{Name: name, Running: true, Policy: rules.Policy{Mode: rules.None}}, b.refusal
+}
+
+func (b *backend) EditPolicy(_ context.Context, e EditPolicy) (Policy, error) {
+	b.edits <- e
+	return Policy{Name: e.Name, Policy: rules.Policy{Mode: e.Mode, Rules: e.Add}}, b.refusal
+}
+
+func (b *backend) ExplainPolicy(_ context.Context, q ExplainPolicy) (Explained, error) {
+	return Explained{Running: true, Lines: []string{q.Name, q.Target, string(q.Protocol)}}, b.refusal
+}
 
 func serveOn(t *testing.T, b Backend) (s *Server, path string) {
 	t.Helper()

@@ -24,6 +24,10 @@ var requests = map[string]func(context.Context, *request) error{
 	"env.add": addEnvironment,
 	"env.rm":  removeEnvironment,
 	"env.ls":  listEnvironments,
+
+	"env.policy.get":     getPolicy,
+	"env.policy.set":     setPolicy,
+	"env.policy.explain": explainPolicy,
 }
 
 func (r *request) answer(result proto.Result) error {
@@ -75,5 +79,6 @@ func parseThrowaway(v proto.Value) (Throwaway, error) {
 		Profile: p.String("profile"), Image: p.String("image"), User: p.String("user"), Cwd: p.String("cwd"),
 		Env: p.Strings(p.Nullable("env")),
 	}
+	t.Network, _ = p.OptString("network") // which earlier programs do not say
 	return t, p.Err()
 }

@@ -22,6 +22,7 @@ type Throwaway struct {
 	User    string   // "" is the profile's
 	Cwd     string   // "" is the profile's
 	Env     []string // NAME=VALUE, laid over the profile's
+	Network string   // mode of the network policy; "" is the profile's
 }
 
 // Backend is the part of the daemon that the socket gives access to.
@@ -35,6 +36,12 @@ type Backend interface {
 	RemoveEnvironment(ctx context.Context, name string) (Removed, error)
 	// Environments lists all, by name.
 	Environments(ctx context.Context) ([]Environment, error)
+	// Policy tells about the network policy of an environment.
+	Policy(ctx context.Context, name string) (Policy, error)
+	// EditPolicy changes it. If it fails nothing has changed.
+	EditPolicy(ctx context.Context, e EditPolicy) (Policy, error)
+	// ExplainPolicy says what it decides about a connection.
+	ExplainPolicy(ctx context.Context, q ExplainPolicy) (Explained, error)
 }
 
 // Server listens on the control socket.

@@ -60,7 +60,7 @@ type Options struct {
 func Run(ctx context.Context, o Options) []Check {
 	checks := []Check{
 		kernel(), superuser(), o.cgroups(), o.userNamespaces(), o.idMappedMounts(), o.overlay(), seccomp(),
-		confinement(), nftables(), runc(ctx, o.RuncPath), mmdebstrap(), disk(o.Root), inodes(o.Root),
+		confinement(), network(), runc(ctx, o.RuncPath), mmdebstrap(), disk(o.Root), inodes(o.Root),
 		clock(), timeSync(),
 	}
 	if o.State != "" {

@@ -56,12 +56,30 @@ func prepare(dir string) error {
 	}
 	passwd := "root:x:0:0:root:/root:/bin/sh\nworker:x:1234:1234::/home/worker:/bin/sh\n"
 	group := "root:x:0:\nworker:x:1234:\nextra:x:77:worker\n"
-	err = writeTar(busyboxTar, map[string]string{"bin/busybox": string(busybox)},
-		map[string]string{"etc/passwd": passwd, "etc/group": group}, links)
+	programs := map[string]string{"bin/busybox": string(busybox)}
+	for _, name := range []string{"visit", "probe"} {
+		if programs["bin/"+name], err = buildProgram(dir, name); err != nil {
+			return err
+		}
+	}
+	err = writeTar(busyboxTar, programs, map[string]string{"etc/passwd": passwd, "etc/group": group}, links)
 	if err != nil {
 		return err
 	}
 	return writeTar(staticTar, map[string]string{"busybox": string(busybox)}, nil, nil)
+}
+
+// buildProgram builds a program of testdata, which needs nothing of an image, and
+// returns it: the busybox that Debian has cannot look up names without shared libraries.
+func buildProgram(dir, name string) (string, error) {
+	path := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./testdata/"+name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build testdata/%s: %w\n%s", name, err, out)
+	}
+	program, err := os.ReadFile(path)
+	return string(program), err
 }
 
 func writeTar(path string, programs, files, links map[string]string) error {

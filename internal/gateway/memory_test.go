@@ -86,6 +86,8 @@ type box struct {
 	done   chan struct{}
 	end    func()
 	mute   bool // it does not tell its counts
+
+	network runtime.Network
 }
 
 func (b *box) Spec() runtime.Spec { return b.spec }
@@ -96,6 +98,8 @@ func (b *box) Counts(context.Context) (proto.Counts, error) {
 	}
 	return b.server.Counts(), nil
 }
+
+func (b *box) Network() runtime.Network { return b.network }
 
 func (b *box) Done() <-chan struct{} { return b.done }
 

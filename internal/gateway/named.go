@@ -6,6 +6,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/exec-server/exec-server/internal/network"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -41,6 +42,18 @@ func (g *Gateway) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	return await(ctx, e.gone)
+}
+
+// Networks returns the counters of the environments that have a network of their
+// own.
+func (g *Gateway) Networks() map[string]network.Stats {
+	stats := map[string]network.Stats{}
+	for _, name := range g.Names() {
+		if sb := g.Living(name); sb != nil && sb.Network() != nil {
+			stats[name] = sb.Network().Stats()
+		}
+	}
+	return stats
 }
 
 // Census asks all environments that live what they have. One that does not say

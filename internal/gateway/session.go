@@ -27,7 +27,7 @@ func (g *Gateway) serveSession(ctx context.Context, c proto.Conn, hello proto.He
 			g.serveNamed(ctx, pushBack(c, f), spec, hello)
 			return
 		}
-		if sb := g.living(resume); sb != nil {
+		if sb := g.Living(resume); sb != nil {
 			hello.SessionID = resume // and no other in this environment
 			g.join(ctx, pushBack(c, f), sb, hello)
 			return
@@ -54,9 +54,9 @@ func wanted(f proto.Frame) (resume string, isNew bool) {
 	return "", false
 }
 
-// living returns the sandbox of that name, or nil. It makes none: one that a
+// Living returns the sandbox of that name, or nil. It makes none: one that a
 // resume comes too late for would have no session that ever ended it.
-func (g *Gateway) living(name string) runtime.Sandbox {
+func (g *Gateway) Living(name string) runtime.Sandbox {
 	g.mu.Lock()
 	e := g.envs[name]
 	g.mu.Unlock()

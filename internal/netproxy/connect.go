@@ -23,7 +23,7 @@ func (h *handler) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	to, d := h.p.decide(r.Context(), &req)
-	if d.Verdict == "allow" && h.p.limited {
+	if d.Verdict == "allow" && h.p.limited && h.p.masked == nil {
 		d = h.p.refuse(&req, byMode, policy.MITMRequired)
 	}
 	if d.Verdict != "allow" {
@@ -38,6 +38,10 @@ func (h *handler) connect(w http.ResponseWriter, r *http.Request) {
 	_ = client.SetDeadline(time.Time{})
 	_, err = fmt.Fprintf(client, "%s 200 OK\r\ndate: %s\r\n\r\n", r.Proto, time.Now().UTC().Format(http.TimeFormat))
 	var origin net.Conn
+	if err == nil && h.p.opens(&req) {
+		h.p.open(h.ctx, &readAhead{Conn: client, ahead: buffered.Reader}, to, &req, nil)
+		return
+	}
 	if err == nil {
 		origin, err = h.p.reach(h.ctx, to, &req)
 	}

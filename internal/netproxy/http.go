@@ -70,7 +70,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	to, d := h.p.decide(r.Context(), &req)
-	if d.Verdict == "allow" && h.p.limited && r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions {
+	if d.Verdict == "allow" && h.p.limited && !reads(r.Method) {
 		d = h.p.refuse(&req, byMode, policy.MethodNotAllowed)
 	}
 	if d.Verdict != "allow" {
@@ -78,10 +78,16 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.URL.Host, r.Host, r.URL.User = authority, authority, nil
+	h.p.masked.Restore(r.Header, r.Method, r.URL.Scheme, req.host, req.port, r.URL)
 	to.upstream, _ = h.p.upstream(r.URL)
 	_ = http.NewResponseController(w).EnableFullDuplex() // an answer may begin before its request has ended
 	w.Header()["Content-Type"] = nil                     // nothing is guessed where the origin says nothing
 	h.forwarder.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routeKey{}, to)))
+}
+
+// reads says whether a method is one of those of the mode that only reads.
+func reads(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
 func defaultPort(scheme string) uint16 {
@@ -116,6 +122,11 @@ func rewrite(r *httputil.ProxyRequest) {
 	for _, name := range notForwarded {
 		r.Out.Header.Del(name)
 	}
+	untouched(r)
+}
+
+// untouched puts back what the library takes out or changes.
+func untouched(r *httputil.ProxyRequest) {
 	// The library takes these out, for proxies that stand before an origin.
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if v := r.In.Header.Values(name); len(v) > 0 {

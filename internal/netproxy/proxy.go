@@ -2,6 +2,7 @@ package netproxy
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"github.com/exec-server/exec-server/internal/netproxy/masking"
 	"github.com/exec-server/exec-server/internal/netproxy/policy"
 )
 
@@ -36,10 +38,12 @@ type Proxy struct {
 
 	upstream  func(*url.URL) (*url.URL, error) // never nil; gives nil for "directly"
 	transport *http.Transport
+	masked    *masking.Secrets // nil if the command has no placeholders
 
 	// What tests put in place of the network.
 	resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 	dialer  func(ctx context.Context, network, address string) (net.Conn, error)
+	roots   *x509.CertPool // nil for the system's
 }
 
 // New makes a proxy. report gets every decision; ask may be nil.
@@ -48,9 +52,15 @@ func New(c *policy.Config, report func(*policy.Decision), ask func(context.Conte
 	if err != nil {
 		return nil, err
 	}
+	var masked *masking.Secrets
+	if c.Masking != nil {
+		if masked, err = masking.ParseSecrets(c.Masking); err != nil {
+			return nil, err
+		}
+	}
 	upstream := httpproxy.Config{HTTPProxy: c.HTTPProxy, HTTPSProxy: c.HTTPSProxy, NoProxy: c.NoProxy}
 	p := &Proxy{
-		policy: rules, limited: c.Limited, report: report, ask: ask, upstream: upstream.ProxyFunc(),
+		policy: rules, limited: c.Limited, report: report, ask: ask, masked: masked, upstream: upstream.ProxyFunc(),
 		resolve: func(ctx context.Context, name string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 		},

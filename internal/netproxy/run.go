@@ -81,7 +81,37 @@ func (p *Proxy) serve(ctx context.Context, config *policy.Config, file func(n in
 		}
 		go func() { _ = p.serveBridge(ctx, l, port); failed() }()
 	}
+	if config.Steered {
+		return p.serveSteered(ctx, open, func() (net.PacketConn, error) { next++; return packets(file(next - 1)) }, failed)
+	}
 	return nil
+}
+
+func (p *Proxy) serveSteered(ctx context.Context, open func() (net.Listener, error), datagrams func() (net.PacketConn, error), failed func()) error {
+	s := &steered{p: p, names: newNames(), destination: original}
+	streams, err := open()
+	if err != nil {
+		return fmt.Errorf("listener of steered connections: %w", err)
+	}
+	questions, err := open()
+	if err != nil {
+		return fmt.Errorf("DNS listener: %w", err)
+	}
+	for range 2 {
+		conn, err := datagrams()
+		if err != nil {
+			return fmt.Errorf("DNS socket: %w", err)
+		}
+		go func() { _ = s.names.serveDatagrams(ctx, conn); failed() }()
+	}
+	go func() { _ = s.names.serveStreams(ctx, questions); failed() }()
+	go func() { _ = s.serve(ctx, streams); failed() }()
+	return nil
+}
+
+func packets(f *os.File) (net.PacketConn, error) {
+	defer func() { _ = f.Close() }()
+	return net.FilePacketConn(f)
 }
 
 func (p *Proxy) datagrams(f *os.File) (*relay, error) {

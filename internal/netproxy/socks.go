@@ -1,6 +1,7 @@
 package netproxy
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"net"
@@ -91,6 +92,10 @@ func (p *Proxy) socks(ctx context.Context, conn net.Conn, datagrams *relay) {
 	local, _ := netip.ParseAddrPort(origin.LocalAddr().String())
 	if _, err := conn.Write(socksReply(socksOK, local)); err != nil {
 		_ = origin.Close()
+		return
+	}
+	if p.opens(&req) {
+		p.open(ctx, &readAhead{Conn: conn, ahead: bufio.NewReader(conn)}, to, &req, origin)
 		return
 	}
 	tunnel(ctx, conn, origin)

@@ -21,14 +21,14 @@ const (
 
 // Denial is a connection, a request or a lookup that was denied.
 type Denial struct {
-	At time.Time
+	At time.Time `json:"at"`
 	// What is the protocol and the target, as in "tcp 10.0.0.1:22", "tls
 	// 1.2.3.4:443 example.org", "lookup example.org". Names in it are bounded and
 	// printable.
-	What   string
-	Reason rules.Reason
+	What   string       `json:"what"`
+	Reason rules.Reason `json:"reason"`
 	// Rule is the index of the rule that denies, or -1.
-	Rule int
+	Rule int `json:"rule"`
 }
 
 // denials logs what is denied, and keeps the last.

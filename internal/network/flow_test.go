@@ -56,7 +56,7 @@ func TestRepeatedFirstPackets(t *testing.T) {
 	r := newRig(t, allowing("93.184.216.34"))
 	r.serveAt("93.184.216.34:7", echo)
 	r.pause = make(chan struct{})
-	k := key{netip.MustParseAddrPort("192.0.2.2:4000"), netip.MustParseAddrPort("93.184.216.34:7")}
+	k := key{netip.MustParseAddrPort("192.0.0.2:4000"), netip.MustParseAddrPort("93.184.216.34:7")}
 	first, second, third := make(packet, 1), make(packet, 1), make(packet, 1)
 	r.first(k, first)
 	r.first(k, second)
@@ -119,9 +119,9 @@ func TestARefreshedName(t *testing.T) {
 
 func TestWhatIsNotTCP(t *testing.T) {
 	r := newRig(t, allowing("93.184.216.34"))
-	r.other(netns.Flow{Protocol: 17, Src: netip.MustParseAddrPort("192.0.2.2:5"), Dst: netip.MustParseAddrPort("1.1.1.1:443")})
-	r.other(netns.Flow{Protocol: 1, Src: netip.MustParseAddrPort("192.0.2.2:0"), Dst: netip.MustParseAddrPort("1.1.1.1:0")})
-	r.other(netns.Flow{Protocol: 132, Src: netip.MustParseAddrPort("192.0.2.2:0"), Dst: netip.MustParseAddrPort("1.1.1.1:0")})
+	r.other(netns.Flow{Protocol: 17, Src: netip.MustParseAddrPort("192.0.0.2:5"), Dst: netip.MustParseAddrPort("1.1.1.1:443")})
+	r.other(netns.Flow{Protocol: 1, Src: netip.MustParseAddrPort("192.0.0.2:0"), Dst: netip.MustParseAddrPort("1.1.1.1:0")})
+	r.other(netns.Flow{Protocol: 132, Src: netip.MustParseAddrPort("192.0.0.2:0"), Dst: netip.MustParseAddrPort("1.1.1.1:0")})
 	var what []string
 	for _, d := range r.Stats().Denials {
 		what = append(what, d.What+" "+string(d.Reason))

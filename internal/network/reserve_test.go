@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	someKey  = key{netip.MustParseAddrPort("192.0.2.2:4000"), netip.MustParseAddrPort("1.1.1.1:443")}
+	someKey  = key{netip.MustParseAddrPort("192.0.0.2:4000"), netip.MustParseAddrPort("1.1.1.1:443")}
 	otherKey = key{someKey.from, netip.MustParseAddrPort("1.1.1.1:80")}
 )
 

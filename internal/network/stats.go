@@ -20,27 +20,29 @@ const (
 
 // Stats is what passed and what was denied since Open.
 type Stats struct {
-	Total Count
+	Total Count `json:"total"`
 	// Names has the counts of each name, or address where there was no name. It is
 	// bounded: the rest is under "other".
-	Names map[string]Count
+	Names map[string]Count `json:"names"`
 	// Denied is by reason.
-	Denied map[rules.Reason]uint64
+	Denied map[rules.Reason]uint64 `json:"denied"`
 	// Denials are the last ones, the newest first.
-	Denials []Denial
+	Denials []Denial `json:"denials"`
 	// Lookups is how many names were looked up and allowed.
-	Lookups uint64
+	Lookups uint64 `json:"lookups"`
 	// Used is how many bytes count for Policy.Bytes, Options.Used included.
-	Used int64
+	Used int64 `json:"used_bytes"`
 	// Open is how many connections are open or in the making.
-	Open int
+	Open int `json:"open"`
 }
 
 // Count counts connections and requests, what was denied with lookups among it, and
 // bytes. In is towards the environment.
 type Count struct {
-	Allowed, Denied uint64
-	In, Out         uint64
+	Allowed uint64 `json:"allowed"`
+	Denied  uint64 `json:"denied"`
+	In      uint64 `json:"bytes_in"`
+	Out     uint64 `json:"bytes_out"`
 }
 
 type counter struct{ allowed, denied, in, out atomic.Uint64 }

@@ -31,6 +31,9 @@ func FuzzParse(f *testing.F) {
 			if got := plain(v); !reflect.DeepEqual(got, want) {
 				t.Fatalf("%q is %v, want %v", text, got, want)
 			}
+			if back, err := Parse(v.AppendJSON(nil)); err != nil || !reflect.DeepEqual(plain(back), want) {
+				t.Fatalf("%q is written as %q: %v", text, v.AppendJSON(nil), err)
+			}
 			return
 		}
 		if !json.Valid(text) || !utf8.Valid(text) || loneSurrogate(text) {

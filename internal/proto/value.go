@@ -80,6 +80,40 @@ func (v Value) Uint64() (uint64, bool) {
 	return n, err == nil && v.Kind == Number
 }
 
+// AppendJSON appends the value as JSON text, without spaces; nothing if it is
+// Absent.
+func (v Value) AppendJSON(b []byte) []byte {
+	switch v.Kind {
+	case Null:
+		return append(b, "null"...)
+	case True, False:
+		return AppendBool(b, v.Kind == True)
+	case Number:
+		return append(b, v.text...)
+	case String:
+		return append(append(append(b, '"'), v.text...), '"')
+	case Array:
+		b = append(b, '[')
+		for i, item := range v.items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = item.AppendJSON(b)
+		}
+		return append(b, ']')
+	case Object:
+		b = append(b, '{')
+		for i, item := range v.items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = item.AppendJSON(append(v.keys[i].AppendJSON(b), ':'))
+		}
+		return append(b, '}')
+	}
+	return b
+}
+
 // Clone returns a scalar that does not point into the message any more.
 func (v Value) Clone() Value {
 	v.text = bytes.Clone(v.text)

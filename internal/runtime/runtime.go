@@ -6,6 +6,7 @@ package runtime
 import (
 	"context"
 
+	"github.com/exec-server/exec-server/internal/network/rules"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -39,6 +40,9 @@ type Spec struct {
 	OneClient bool
 	// AgentArgs are further arguments for the agent.
 	AgentArgs []string
+	// Network is what the sandbox may reach when it is made. The zero policy is
+	// that of mode "none".
+	Network rules.Policy
 }
 
 // Runtime makes sandboxes.
@@ -65,6 +69,8 @@ type Sandbox interface {
 	Serve(ctx context.Context, c proto.Conn, hello proto.Hello) error
 	// Counts asks the agent what it has. The agent has a second to answer.
 	Counts(ctx context.Context) (proto.Counts, error)
+	// Network is the sandbox's way out; nil if it shares the machine's.
+	Network() Network
 	// Done is closed when the sandbox has ended by itself or was removed.
 	Done() <-chan struct{}
 	// Remove kills everything in the sandbox and removes it. The workspace is

@@ -25,11 +25,17 @@ type Config struct {
 	// Bridges are ports of this machine's loopback. For each a listener comes
 	// with the process, whose connections lead there without any rule.
 	Bridges []uint16
+	// Steered says that what the command connects to anywhere comes to sockets of the
+	// process, behind all others: a listener of connections, one of questions to DNS,
+	// and the sockets of its datagrams, for IPv4 and IPv6.
+	Steered bool
 	// Ask has hosts that no rule covers put to the client.
 	Ask bool
 	// HTTPProxy, HTTPSProxy and NoProxy, in the form of the environment
 	// variables of these names, are another proxy that everything goes through.
 	HTTPProxy, HTTPSProxy, NoProxy string
+	// Masking is what masking.ParseSecrets reads, as JSON; nil if nothing is masked.
+	Masking []byte
 }
 
 // Frame is the configuration as a message.
@@ -45,7 +51,7 @@ func (c *Config) Frame() proto.Frame {
 	for _, m := range []struct {
 		name string
 		on   bool
-	}{{"limited", c.Limited}, {"localOK", c.LocalOK}, {"http", c.HTTP}, {"socks", c.SOCKS}, {"udp", c.UDP}, {"ask", c.Ask}} {
+	}{{"limited", c.Limited}, {"localOK", c.LocalOK}, {"http", c.HTTP}, {"socks", c.SOCKS}, {"udp", c.UDP}, {"ask", c.Ask}, {"steered", c.Steered}} {
 		f = proto.AppendBool(append(append(append(f, `,"`...), m.name...), `":`...), m.on)
 	}
 	for _, m := range [][2]string{{"httpProxy", c.HTTPProxy}, {"httpsProxy", c.HTTPSProxy}, {"noProxy", c.NoProxy}} {
@@ -58,7 +64,11 @@ func (c *Config) Frame() proto.Frame {
 		}
 		f = proto.AppendUint(f, uint64(port))
 	}
-	return proto.Frame(append(f, "]}}"...)).Seal()
+	f = append(f, ']')
+	if c.Masking != nil {
+		f = append(append(f, `,"masking":`...), c.Masking...)
+	}
+	return proto.Frame(append(f, "}}"...)).Seal()
 }
 
 var errConfig = errors.New("the first message is no configuration")
@@ -81,8 +91,12 @@ func ParseConfig(body []byte) (Config, error) {
 		SOCKS:     p.Bool("socks"),
 		UDP:       p.Bool("udp"),
 		Ask:       p.Bool("ask"),
+		Steered:   p.Bool("steered"),
 		HTTPProxy: p.String("httpProxy"), HTTPSProxy: p.String("httpsProxy"), NoProxy: p.String("noProxy"),
 		Bridges: p.Ports(p.Required("bridges")),
+	}
+	if v := p.Member("masking"); v.Kind != proto.Absent {
+		c.Masking = v.AppendJSON(nil)
 	}
 	return c, p.Err()
 }

@@ -16,11 +16,12 @@ import (
 )
 
 // The addresses that every namespace has on its loopback: programs have the guest's
-// for their source, and the listeners have the gateway's. 192.0.2.0/24 is for
-// documentation, and the prefix of the others for local use; no network has them.
+// for their source, and the listeners have the gateway's. 192.0.0.0/29 is for the ends
+// of such a way within a machine (RFC 7335), and the prefix of the others for local use;
+// no network has them.
 var (
-	Guest4   = netip.MustParseAddr("192.0.2.2")
-	Gateway4 = netip.MustParseAddr("192.0.2.1")
+	Guest4   = netip.MustParseAddr("192.0.0.2")
+	Gateway4 = netip.MustParseAddr("192.0.0.1")
 	Guest6   = netip.MustParseAddr("fd65:7865:63::2")
 	Gateway6 = netip.MustParseAddr("fd65:7865:63::1")
 )

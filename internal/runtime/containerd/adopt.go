@@ -113,6 +113,15 @@ func (r *Runtime) adopt(ctx context.Context, name string, c client.Container) (_
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.closeNetwork(), s.pidfd.Close())
+		}
+	}()
+	// Its commands wait for their network.
+	if err := s.reopenNetwork(); err != nil {
+		return nil, err
+	}
 	if err := s.awaitAgent(ctx, exit, adoptTimeout); err != nil {
 		return nil, err
 	}

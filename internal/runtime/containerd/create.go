@@ -78,7 +78,10 @@ func (r *Runtime) start(ctx context.Context, image client.Image, p *plan) (*sand
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)() // Close need not wait long
-	if err := p.state.make(hostname(p.spec.Name), p.env.ids()); err != nil {
+	if err := p.state.make(hostname(p.spec.Name), p.env.ids(), p.spec.Network.Mode); err != nil {
+		return nil, err
+	}
+	if err := r.certificate(p); err != nil {
 		return nil, err
 	}
 	known := notes{Spec: p.spec, IDBase: p.env.IDBase}
@@ -103,13 +106,25 @@ func (r *Runtime) start(ctx context.Context, image client.Image, p *plan) (*sand
 	if err != nil {
 		return nil, err
 	}
-	if err := task.Start(ctx); err != nil {
-		return nil, fmt.Errorf("start the container: %w", err)
+	if err := r.run(ctx, s, exit); err != nil {
+		return nil, errors.Join(err, s.closeNetwork(), s.pidfd.Close())
+	}
+	return s, nil
+}
+
+// run lets the task of a sandbox begin, once its network policy is in force, and
+// takes the sandbox up when its agent answers.
+func (r *Runtime) run(ctx context.Context, s *sandbox, exit <-chan client.ExitStatus) error {
+	if err := s.openNetwork(s.spec.Network); err != nil {
+		return err
+	}
+	if err := s.task.Start(ctx); err != nil {
+		return fmt.Errorf("start the container: %w", err)
 	}
 	if err := s.awaitAgent(ctx, exit, answerTimeout); err != nil {
-		return nil, err
+		return err
 	}
-	return s, r.keep(s, exit)
+	return r.keep(s, exit)
 }
 
 // container makes the container's record and its file system. A lease keeps the

@@ -37,6 +37,9 @@ func (e environment) ids() idRange { return idRange{e.IDBase} }
 // workspace is the directory that is /workspace in the container.
 func (e environment) workspace() string { return filepath.Join(e.dir, "workspace") }
 
+// dir is the directory of one environment.
+func (e *environments) dir(name string) string { return filepath.Join(e.root, name) }
+
 // openEnvironments checks that the records there can be read.
 func openEnvironments(root string) (*environments, error) {
 	e := &environments{root: root}
@@ -91,7 +94,7 @@ func (e *environments) read(name string) (record, error) {
 func (e *environments) open(name string, ephemeral bool) (_ environment, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	env := environment{dir: filepath.Join(e.root, name)}
+	env := environment{dir: e.dir(name)}
 	env.record, err = e.read(name)
 	if errors.Is(err, os.ErrNotExist) {
 		env.record, env.fresh, err = e.create(name, ephemeral)
@@ -124,7 +127,7 @@ func (e *environments) create(name string, ephemeral bool) (r record, made bool,
 	if err != nil {
 		return r, false, err
 	}
-	dir := filepath.Join(e.root, name)
+	dir := e.dir(name)
 	// A crash may have left a directory without a record; an operator may have
 	// put one there.
 	err = os.Mkdir(dir, 0o700)
@@ -136,5 +139,5 @@ func (e *environments) create(name string, ephemeral bool) (r record, made bool,
 
 // remove removes an environment with its workspace. It may be gone already.
 func (e *environments) remove(name string) error {
-	return removeTree(filepath.Join(e.root, name))
+	return removeTree(e.dir(name))
 }

@@ -103,7 +103,7 @@ func (p place) open(log zerolog.Logger, agent []byte) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := New(Options{Server: server, Root: p.root, State: p.state, AgentBinary: agent, Log: log})
+	r, err := New(Options{Server: server, Root: p.root, State: p.state, AgentBinary: agent, Network: openExit, Log: log})
 	if err != nil {
 		server.Stop()
 		return nil, err

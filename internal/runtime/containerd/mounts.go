@@ -2,6 +2,7 @@ package containerd
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
@@ -30,6 +31,9 @@ func (p *plan) mounts(mounts []specs.Mount) []specs.Mount {
 	bind(p.agent, guestDir+"/agent", "ro", "nosuid", "nodev")
 	if p.helper != "" {
 		bind(p.helper, guestDir+"/helper", "ro", "nosuid", "nodev")
+	}
+	if p.spec.Network.Intercept {
+		bind(filepath.Join(string(p.state), filepath.Base(guestCA)), guestCA, "ro", "nosuid", "nodev", "noexec")
 	}
 	bind(p.state.io(), guestDir+"/io", "rw")
 	bind(p.env.workspace(), workspace, "rw")

@@ -12,6 +12,8 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/rs/zerolog"
 
+	"github.com/exec-server/exec-server/internal/network"
+	"github.com/exec-server/exec-server/internal/network/names"
 	"github.com/exec-server/exec-server/internal/runtime"
 )
 
@@ -39,6 +41,10 @@ type Options struct {
 	// HelperBinary is the static executable that the agent starts for what it
 	// does not do itself; without it that fails.
 	HelperBinary []byte
+	// Upstream is asked for the names that sandboxes may look up.
+	Upstream *names.Upstream
+	// Network puts the policy of a sandbox in force; nil is network.Open.
+	Network func(network.Options) (runtime.Network, error)
 	// Log gets what is worth knowing but is nobody's error.
 	Log zerolog.Logger
 }
@@ -86,6 +92,9 @@ func New(opts Options) (*Runtime, error) {
 	if err := r.directories(); err != nil {
 		return nil, fmt.Errorf("make the runtime: %w", err)
 	}
+	if r.opts.Network == nil {
+		r.opts.Network = func(o network.Options) (runtime.Network, error) { return network.Open(o) }
+	}
 	var err error
 	if r.shim, err = chooseShim(r.opts); err != nil {
 		return nil, fmt.Errorf("make the runtime: %w", err)
@@ -103,6 +112,7 @@ func New(opts Options) (*Runtime, error) {
 	}
 	r.cgroup = findCgroups(instance(opts.State))
 	r.ctx, r.cancel = context.WithCancel(namespaces.WithNamespace(context.Background(), r.opts.Namespace))
+	r.tasks.Go(r.keepVolumes)
 	if r.idmap, err = r.probeIDMap(r.ctx); err != nil {
 		r.opts.Log.Info().Err(err).Msg("layers cannot be id-mapped here; images are copied once per environment instead")
 	}

@@ -46,7 +46,7 @@ func TestLife(t *testing.T) {
 	if got := ask(t, c, "!hello"); !strings.Contains(got, `"peer":"the test"`) {
 		t.Errorf("hello: %s", got)
 	}
-	if got := ask(t, c, "!read /etc/resolv.conf"); !strings.Contains(got, "nameserver 127.0.0.1\noptions timeout:1 attempts:1") {
+	if got := ask(t, c, "!read /etc/resolv.conf"); !strings.Contains(got, "nameserver 192.0.0.1\noptions timeout:1 attempts:1") {
 		t.Errorf("resolv.conf: %s", got)
 	}
 	c.Close()

@@ -31,6 +31,7 @@ type sandbox struct {
 	pid   int // of the agent, on the host
 	pidfd *os.File
 	log   *ring
+	way   *way // nil before it is open, and where there is none
 
 	done chan struct{}
 	end  func() // closes done, once
@@ -87,6 +88,9 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	ctx, cancel := s.r.lasting(ctx)
 	defer cancel()
 	s.farewell(ctx)
+	if err := errors.Join(s.closeNetwork(), forgetNetwork(s.r.envs.dir(s.spec.Name))); err != nil {
+		s.r.opts.Log.Warn().Err(err).Str("environment", s.spec.Name).Msg("a network is not cleared up")
+	}
 	if err := s.r.purge(ctx, s.task.ID(), s.task); err != nil {
 		return fmt.Errorf("remove sandbox %s: %w", s.spec.Name, err)
 	}

@@ -9,8 +9,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -134,13 +132,7 @@ func (s *sandbox) died() bool {
 		return true
 	default:
 	}
-	gone := false
-	if raw, err := s.pidfd.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) {
-			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 50)
-			gone = err == nil && n > 0
-		})
-	}
+	gone := s.gone(50)
 	if gone {
 		select {
 		case <-s.done:

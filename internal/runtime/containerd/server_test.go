@@ -79,7 +79,7 @@ func TestExistingContainerd(t *testing.T) {
 	open := func() *Runtime {
 		r, err := New(Options{
 			Client: c, Namespace: "other-namespace", Root: q.root, State: q.state,
-			AgentBinary: testAgent, Log: zerolog.New(zerolog.NewTestWriter(t)),
+			AgentBinary: testAgent, Network: openExit, Log: zerolog.New(zerolog.NewTestWriter(t)),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -79,7 +79,12 @@ func (p *plan) process(s *specs.Process) {
 	if p.helper != "" {
 		s.Args = append(s.Args, "--helper", guestDir+"/helper")
 	}
-	s.Env = overlay(append([]string{defaultPath}, p.image.Env...), p.spec.Env)
+	under := append([]string{defaultPath}, p.image.Env...)
+	if p.spec.Network.Intercept {
+		s.Args = append(s.Args, "--ca", guestCA, "--ca-bundle", guestBundle)
+		under = append(under, trust...)
+	}
+	s.Env = overlay(under, p.spec.Env)
 	s.Cwd = "/"
 	// As in usual containers: sudo and the like work.
 	s.NoNewPrivileges = false

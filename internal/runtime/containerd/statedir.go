@@ -7,11 +7,25 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
 // stateOptions limit what a container can put into the files that it shares
 // with the host: they would else fill the host's /run.
 const stateOptions = "mode=0711,size=256k,nr_inodes=64"
+
+// resolvers is the resolv.conf of a sandbox. It names no name server of this
+// machine's: the daemon answers what is sent to any address, as the policy lets
+// it. With mode "none" none can be reached, and nobody should wait for it.
+func resolvers(mode rules.Mode) string {
+	patience := "timeout:5 attempts:2"
+	if mode == "" || mode == rules.None {
+		patience = "timeout:1 attempts:1"
+	}
+	return "# exec-server answers, as far as the network policy lets it.\n" +
+		"nameserver 192.0.0.1\noptions " + patience + "\n"
+}
 
 // stateDir is the directory of what the daemon and one container share. It is a
 // file system of its own, which ends with the container.
@@ -29,7 +43,7 @@ func (d stateDir) io() string { return filepath.Join(string(d), "io") }
 func (d stateDir) fifos() string { return filepath.Join(string(d), "f") }
 
 // make mounts the directory and fills it.
-func (d stateDir) make(host string, ids idRange) error {
+func (d stateDir) make(host string, ids idRange, mode rules.Mode) error {
 	if err := os.Mkdir(string(d), 0o711); err != nil {
 		return err
 	}
@@ -41,8 +55,7 @@ func (d stateDir) make(host string, ids idRange) error {
 		return err
 	}
 	for name, text := range map[string]string{
-		"resolv.conf": "# There is no name server: the sandbox has no network.\n" +
-			"nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+		"resolv.conf": resolvers(mode),
 		"hosts": "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
 			"127.0.1.1\t" + host + "\n",
 		"hostname": host + "\n",
@@ -56,6 +69,16 @@ func (d stateDir) make(host string, ids idRange) error {
 		}
 	}
 	return nil
+}
+
+// patience fits resolv.conf to another mode of the network policy, unless the sandbox
+// has made it its own. Without that look-ups work as well, if they do not take long.
+func (d stateDir) patience(before, now rules.Mode) {
+	path := filepath.Join(string(d), "resolv.conf")
+	text, err := os.ReadFile(path)
+	if err == nil && string(text) == resolvers(before) && resolvers(before) != resolvers(now) {
+		_ = os.WriteFile(path, []byte(resolvers(now)), 0o644)
+	}
 }
 
 // remove unmounts and removes the directory. It may be gone already.

@@ -14,6 +14,9 @@ func (s *sandbox) watch(exit <-chan client.ExitStatus) {
 	if !s.awaitExit(exit) {
 		// The runtime was closed; the task may run on, and needs its pipes.
 		s.task.IO().Cancel()
+		if err := s.closeNetwork(); err != nil {
+			s.r.opts.Log.Warn().Err(err).Str("environment", s.spec.Name).Send()
+		}
 		s.pidfd.Close()
 		return
 	}

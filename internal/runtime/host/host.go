@@ -104,6 +104,9 @@ func (s *sandbox) Serve(ctx context.Context, c proto.Conn, hello proto.Hello) er
 
 func (s *sandbox) Counts(context.Context) (proto.Counts, error) { return s.server.Counts(), nil }
 
+// Network is the machine's own, which has no policy.
+func (s *sandbox) Network() runtime.Network { return nil }
+
 func (s *sandbox) Done() <-chan struct{} { return s.done }
 
 func (s *sandbox) end() { s.once.Do(func() { close(s.done) }) }

@@ -25,6 +25,9 @@ func main() {
 	fail := flag.String("fail", "", "message to exit with")
 	mute := flag.Bool("mute", false, "do not listen")
 	listener := flag.Bool("listener", false, "be an impostor")
+	_ = flag.String("detach", "", "")
+	_ = flag.String("ca", "", "")
+	_ = flag.String("ca-bundle", "", "")
 	flag.Parse()
 	if *fail != "" {
 		fmt.Fprintln(os.Stderr, "first line")

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/exec-server/exec-server/internal/control"
+	"github.com/exec-server/exec-server/internal/network/rules"
+	"github.com/exec-server/exec-server/internal/runtime"
+	"github.com/exec-server/exec-server/internal/transport"
+)
+
+// policyOf returns what there is of an environment: its way out, nil if it has none
+// yet, and what it is or would be made from.
+func (d *daemon) policyOf(name string) (runtime.Network, runtime.Spec, error) {
+	if !transport.ValidEnvironment(name) {
+		return nil, runtime.Spec{}, fmt.Errorf("%q is no name of an environment", name)
+	}
+	profile := d.profile(name)
+	if sb := d.gateway.Living(name); sb != nil {
+		made := sb.Spec()
+		// What it was made from may be gone from the configuration.
+		if _, ok := d.cfg.Profiles[made.Profile]; !ok {
+			return sb.Network(), made, nil
+		}
+		return sb.Network(), spec(&d.cfg, name, made.Profile), nil
+	}
+	return nil, spec(&d.cfg, name, profile), nil
+}
+
+// Policy implements control.Backend.
+func (d *daemon) Policy(_ context.Context, name string) (control.Policy, error) {
+	n, s, err := d.policyOf(name)
+	if err != nil {
+		return control.Policy{}, err
+	}
+	p := control.Policy{Name: name, Profile: s.Profile, Policy: s.Network, Unconfined: d.cfg.Runtime == "host"}
+	if n != nil {
+		stats := n.Stats()
+		p.Running, p.Policy, p.Stats = true, n.Policy(), &stats
+	}
+	return p, nil
+}
+
+// EditPolicy implements control.Backend.
+func (d *daemon) EditPolicy(ctx context.Context, e control.EditPolicy) (control.Policy, error) {
+	d.editing.Lock()
+	defer d.editing.Unlock()
+	n, s, err := d.policyOf(e.Name)
+	switch {
+	case err != nil:
+		return control.Policy{}, err
+	case d.cfg.Runtime == "host":
+		return control.Policy{}, fmt.Errorf("%s has no network policy: with --runtime host commands have the network of this machine", e.Name)
+	case n == nil:
+		return control.Policy{}, fmt.Errorf("%s is not running: its next container begins with the policy of profile %q in the configuration", e.Name, s.Profile)
+	}
+	p, err := edited(n.Policy(), s.Network, e)
+	if err == nil {
+		err = n.Set(p, e.Close)
+	}
+	if err != nil {
+		return control.Policy{}, fmt.Errorf("the policy of %s stays as it is: %w", e.Name, err)
+	}
+	d.log.Info().Str("environment", e.Name).Str("mode", string(p.Mode)).Int("rules", len(p.Rules)).Msg("network policy changed")
+	return d.Policy(ctx, e.Name)
+}
+
+// edited is a policy after an edit.
+func edited(p, profile rules.Policy, e control.EditPolicy) (rules.Policy, error) {
+	switch {
+	case e.Whole != nil:
+		p = *e.Whole
+	case e.Reset:
+		p = profile
+	}
+	p = p.Clone()
+	gone := slices.Compact(slices.Sorted(slices.Values(e.Remove)))
+	for _, i := range slices.Backward(gone) {
+		if i < 0 || i >= len(p.Rules) {
+			return p, fmt.Errorf("there is no rule %d", i+1)
+		}
+		p.Rules = slices.Delete(p.Rules, i, i+1)
+	}
+	p.Rules = append(p.Rules, e.Add...)
+	if e.Mode != "" {
+		p.Mode = e.Mode
+	}
+	return p, nil
+}
+
+// ExplainPolicy implements control.Backend.
+func (d *daemon) ExplainPolicy(ctx context.Context, q control.ExplainPolicy) (control.Explained, error) {
+	n, s, err := d.policyOf(q.Name)
+	switch {
+	case err != nil:
+		return control.Explained{}, err
+	case d.cfg.Runtime == "host":
+		return control.Explained{}, fmt.Errorf("%s has no network policy: with --runtime host commands have the network of this machine", q.Name)
+	case n != nil:
+		lines, err := n.Explain(ctx, q.Target, q.Protocol)
+		return control.Explained{Running: true, Lines: lines}, err
+	}
+	lines, err := explain(s.Network, q)
+	return control.Explained{Lines: lines}, err
+}
+
+// explain is for a policy that is not in force: no name is looked up.
+func explain(p rules.Policy, q control.ExplainPolicy) ([]string, error) {
+	host, text, err := net.SplitHostPort(q.Target)
+	port, err2 := strconv.ParseUint(text, 10, 16)
+	if err != nil || err2 != nil || port == 0 {
+		return nil, fmt.Errorf("%q is not HOST:PORT", q.Target)
+	}
+	table, err := rules.Compile(p)
+	if err != nil {
+		return nil, err
+	}
+	return table.Explain(rules.Question{Host: host, Port: uint16(port), Protocol: q.Protocol}), nil
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exec-server/exec-server/internal/control"
+	"github.com/exec-server/exec-server/internal/network"
+	"github.com/exec-server/exec-server/internal/network/rules"
+	"github.com/exec-server/exec-server/internal/testroot"
+)
+
+func TestRulesInWords(t *testing.T) {
+	port := func(first, last uint16) rules.Ports { return rules.Ports{First: first, Last: last} }
+	for words, want := range map[string][]rules.Rule{
+		"pypi.org":                   {{Allow: []string{"pypi.org"}}},
+		" *.pypi.org  10.0.0.0/8\t*": {{Allow: []string{"*.pypi.org", "10.0.0.0/8", "*"}}},
+		"a:443 b:443 c d:8000-8100/tcp": {
+			{Allow: []string{"a", "b"}, Ports: []rules.Ports{port(443, 443)}}, {Allow: []string{"c"}},
+			{Allow: []string{"d"}, Ports: []rules.Ports{port(8000, 8100)}, Protocols: []rules.Protocol{rules.TCP}},
+		},
+	} {
+		got, err := parseRules(words, false)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %+v, %v", words, got, err)
+		}
+		shown := ""
+		for _, r := range got {
+			shown += strings.TrimPrefix(r.String(), "allow ") + " "
+		}
+		// What is shown can be said again.
+		if again, err := parseRules(shown, false); err != nil || !reflect.DeepEqual(again, want) {
+			t.Errorf("%q is shown as %q, which is %+v, %v", words, shown, again, err)
+		}
+	}
+	if got, err := parseRules("a b:1", true); err != nil || len(got) != 2 || got[0].Deny[0] != "a" || got[1].Deny[0] != "b" || len(got[0].Allow) > 0 {
+		t.Errorf("denied it is %+v, %v", got, err)
+	}
+	for words, says := range map[string]string{"": "names nothing", " ": "names nothing", "a x:0": `"x:0": "0" is neither a port`} {
+		if r, err := parseRules(words, false); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q is %+v, %v", words, r, err)
+		}
+	}
+}
+
+func TestAPolicyIsEdited(t *testing.T) {
+	allow := func(name string) rules.Rule { return rules.Rule{Allow: []string{name}} }
+	now := rules.Policy{Mode: rules.Rules, Rules: []rules.Rule{allow("a"), allow("b"), allow("c")}}
+	profile := rules.Policy{Mode: rules.Open, Rules: []rules.Rule{allow("p")}}
+	for name, tt := range map[string]struct {
+		edit control.EditPolicy
+		want string
+	}{
+		"nothing":             {control.EditPolicy{}, "rules a b c"},
+		"mode":                {control.EditPolicy{Mode: rules.None}, "none a b c"},
+		"add":                 {control.EditPolicy{Add: []rules.Rule{allow("d")}}, "rules a b c d"},
+		"remove":              {control.EditPolicy{Remove: []int{2, 0, 2}}, "rules b"},
+		"remove and add":      {control.EditPolicy{Remove: []int{1}, Add: []rules.Rule{allow("d")}}, "rules a c d"},
+		"reset":               {control.EditPolicy{Reset: true}, "open p"},
+		"reset and more":      {control.EditPolicy{Reset: true, Remove: []int{0}, Mode: rules.Rules}, "rules"},
+		"whole":               {control.EditPolicy{Whole: &rules.Policy{Mode: rules.Rules}}, "rules"},
+		"no such rule":        {control.EditPolicy{Remove: []int{3}}, "there is no rule 4"},
+		"no such rule either": {control.EditPolicy{Remove: []int{-1}}, "there is no rule 0"},
+	} {
+		p, err := edited(now, profile, tt.edit)
+		got := string(p.Mode)
+		for _, r := range p.Rules {
+			got += " " + r.Allow[0]
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, and not %s", name, got, tt.want)
+		}
+	}
+	if len(now.Rules) != 3 || now.Rules[1].Allow[0] != "b" || len(profile.Rules) != 1 {
+		t.Errorf("what was edited has changed: %+v, %+v", now, profile)
+	}
+}
+
+func TestAPolicyIsShown(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := control.Policy{
+		Name: "box", Profile: "default", Running: true,
+		Policy: rules.Policy{
+			Mode: rules.Rules, Intercept: true, Limits: rules.Limits{BytesPerSecond: 1 << 20, Connections: 9},
+			Rules: []rules.Rule{
+				{Allow: []string{"a.example", "*.b.example"}, Ports: []rules.Ports{{First: 443, Last: 443}}},
+				{Deny: []string{"10.0.0.0/8"}},
+			},
+		},
+		Stats: &network.Stats{
+			Total: network.Count{Allowed: 3, Denied: 2, In: 10, Out: 20}, Open: 1, Lookups: 5,
+			Denied:  map[rules.Reason]uint64{rules.ByMode: 1, rules.ByRule: 1},
+			Names:   map[string]network.Count{"b": {Denied: 2}, "a": {Allowed: 3, In: 10, Out: 20}},
+			Denials: []network.Denial{{At: at, What: "tcp 10.0.0.1:22", Reason: rules.ByRule, Rule: 1}, {At: at, What: "lookup x\x1b[2J", Reason: rules.ByMode, Rule: -1}},
+		},
+	}
+	var out strings.Builder
+	if err := showPolicy(&out, p, at.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	want := `environment  box (running)
+profile      default
+mode         rules
+intercept    yes
+limit        1MiB a second in each direction
+limit        9 connections at a time
+rule 1       allow a.example:443 *.b.example:443
+rule 2       deny 10.0.0.0/8
+traffic      3 allowed, 2 denied, 1 open, 5 lookups, 10 bytes in, 20 bytes out
+denied       1 by mode
+denied       1 by rule
+last denied  tcp 10.0.0.1:22: rule 2 (1m ago)
+last denied  lookup x [2J: mode (1m ago)
+
+NAME  ALLOWED  DENIED  BYTES IN  BYTES OUT
+a     3        0       10        20
+b     0        2       0         0
+`
+	if out.String() != want {
+		t.Errorf("it is\n%s and not\n%s", out.String(), want)
+	}
+	out.Reset()
+	if err := showPolicy(&out, control.Policy{Name: "box", Profile: "p", Policy: rules.Policy{Mode: rules.None}}, at); err != nil {
+		t.Fatal(err)
+	}
+	if want := "environment  box (not running: this is what its next container begins with)\nprofile      p\nmode         none\n"; out.String() != want {
+		t.Errorf("it is\n%s and not\n%s", out.String(), want)
+	}
+}
+
+func TestWhatIsWrongWithAnEdit(t *testing.T) {
+	bare(t)
+	file := filepath.Join(t.TempDir(), "policy")
+	if err := os.WriteFile(file, []byte(`{"mode":"rules","rule":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		says   string
+		args   []string
+		status int
+	}{
+		{"nothing to change is given", []string{"set"}, 2},
+		{`--allow: "" names nothing`, []string{"set", "--allow", ""}, 2},
+		{"--deny: \"x:y\": ", []string{"set", "--deny", "x:y"}, 2},
+		{"must be one of", []string{"set", "--mode", "all"}, 2},
+		{"can't be used together", []string{"set", "--reset", "--from", "x"}, 2},
+		{"no such file", []string{"set", "--from", file + "x"}, 1},
+		{"unknown field \"rule\"", []string{"set", "--from", file}, 1},
+		{"cannot be used more than once", []string{"set", "--mode", "none", "--mode", "open"}, 2},
+		{"expected \"<target>\"", []string{"explain"}, 2},
+		{"no exec-server is running for", []string{"explain", "example.org:443"}, 1},
+		{"no exec-server is running for", []string{}, 1},
+		{"no exec-server is running for", []string{"--json"}, 1},
+	} {
+		root := t.TempDir()
+		if _, err := exec(t, tt.status, "", append([]string{"--root", root, "env", "policy", "box"}, tt.args...)...); !strings.Contains(err, tt.says) {
+			t.Errorf("%s says %q, and not %q", tt.args, err, tt.says)
+		}
+	}
+}
+
+// Without containers there is nothing that could enforce one.
+func TestTheHostHasNoPolicy(t *testing.T) {
+	testroot.Need(t) // for the control socket
+	bare(t)
+	root := t.TempDir()
+	config := filepath.Join(root, "config.toml")
+	if err := os.WriteFile(config, []byte("version = 1\n[listen]\nurl = \"none\"\n[profile.default.network]\nmode = \"rules\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "--config", config, "--root", root, "--runtime", "host")
+	eventually(t, root, "")
+	for _, tt := range []struct {
+		status int
+		args   []string
+	}{{0, nil}, {1, []string{"set", "--mode", "open"}}, {1, []string{"explain", "example.org:443"}}} {
+		out, err := exec(t, tt.status, "", append([]string{"--root", root, "env", "policy", "box"}, tt.args...)...)
+		if !strings.Contains(out+err, "box has no network policy: with --runtime host") {
+			t.Errorf("%s says %q, %q", tt.args, out, err)
+		}
+	}
+	if _, err := exec(t, 1, "", "--root", root, "env", "policy", "../x"); !strings.Contains(err, "is no name of an environment") {
+		t.Errorf("a bad name: %q", err)
+	}
+	p.stop()
+	p.ends(0)
+	if got := p.err.String(); !strings.Contains(got, "whatever the profile says") {
+		t.Errorf("the log is %s", got)
+	}
+}
