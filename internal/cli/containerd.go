@@ -38,6 +38,7 @@ func openContainerd(ctx context.Context, cfg config.Config, log zerolog.Logger) 
 	}
 	opts := containerd.Options{
 		Root: cfg.Root, State: stateDir(cfg.Root), RuncPath: cfg.Containerd.Runc, AgentBinary: agent, HelperBinary: helper, Log: log,
+		VEthV4: cfg.Network.V4(), VEthV6: cfg.Network.V6(),
 	}
 	if opts.Upstream, err = names.NewUpstream(cfg.Network.Resolvers); err != nil {
 		return nil, nil, err

@@ -80,6 +80,9 @@ func (n ProfileNetwork) Policy() rules.Policy {
 
 // validate finds the first bad value; key is the table's own key.
 func (n ProfileNetwork) validate(key string) *problem {
+	if n.VEth && rules.Mode(n.Mode) == rules.None {
+		return bad(key+".veth", "it needs the mode rules or open")
+	}
 	_, err := rules.Compile(n.Policy())
 	wrong, ok := errors.AsType[*rules.Error](err)
 	if !ok {

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/exec-server/exec-server/internal/network/netns"
+	"github.com/exec-server/exec-server/internal/network/veth"
 )
 
 // network opens a network namespace as that of a sandbox, which ends with the
@@ -19,5 +20,9 @@ func network() Check {
 		return Check{Name: name, Status: Warn, Detail: fmt.Sprintf("not available: %v; sandboxes can have no network", err),
 			Fix: "modprobe nf_tables nft_nat nft_queue || modprobe xt_NFQUEUE"}
 	}
-	return ok(name, "connections out of sandboxes can be decided about")
+	detail := "connections out of sandboxes can be decided about"
+	for _, text := range veth.Hindrances() {
+		detail += "; for veth = true: " + text
+	}
+	return ok(name, "%s", detail)
 }

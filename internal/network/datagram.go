@@ -24,10 +24,11 @@ var errNoLink = errors.New("veth: this server makes no links")
 // setLink makes or removes the link, as the policy has it. setting is held.
 func (w *Way) setLink(p rules.Policy) error {
 	l := w.link.Load()
+	wanted := p.VEth && p.Mode != rules.None
 	switch {
-	case !p.VEth && l == nil:
+	case !wanted && l == nil:
 		return nil
-	case !p.VEth:
+	case !wanted:
 		err := l.Close()
 		if err == nil {
 			w.link.Store(nil)

@@ -164,7 +164,7 @@ func TestLinkFollowsThePolicy(t *testing.T) {
 	if _, err := s.udp(udpTo(testnet.Web6, 5000)); err != nil {
 		t.Errorf("with the link again: %v", err)
 	}
-	if err := w.Set(rules.Policy{Mode: rules.None}, false); err != nil {
+	if err := w.Set(rules.Policy{Mode: rules.None, VEth: true}, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.udp(udpTo(testnet.Web6, 5000)); !errors.Is(err, unix.ECONNREFUSED) {

@@ -22,8 +22,6 @@ func (p *Policy) check() error {
 	switch {
 	case p.Mode != None && p.Mode != Rules && p.Mode != Open:
 		return wrong("mode", "%q is none of none, rules, open", p.Mode)
-	case p.VEth && p.Mode == None:
-		return wrong("veth", "it needs the mode rules or open")
 	case p.BytesPerSecond < 0:
 		return wrong("bandwidth", "%d is less than 0", p.BytesPerSecond)
 	case p.Bytes < 0:

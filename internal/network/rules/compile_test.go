@@ -58,7 +58,6 @@ func TestCompileSaysWhatIsWrong(t *testing.T) {
 	}
 	for want, p := range map[string]Policy{
 		`mode: "" is none of`:                 {},
-		"veth: it needs the mode rules":       {Mode: None, VEth: true},
 		"bandwidth: -1 is less":               {Mode: Open, Limits: Limits{BytesPerSecond: -1}},
 		"volume: -1 is less":                  {Mode: Open, Limits: Limits{Bytes: -1}},
 		"connections: -1 is less":             {Mode: Open, Limits: Limits{Connections: -1}},

@@ -19,6 +19,9 @@ func (r *Runtime) Close() error {
 	r.cancel()
 	r.mu.Unlock()
 	r.tasks.Wait()
+	if err := r.veth.Close(); err != nil {
+		r.opts.Log.Error().Err(err).Msg("close the runtime")
+	}
 	// These remove what is empty.
 	r.reapAll()
 	r.cgroup.removeParent()

@@ -42,8 +42,8 @@ func (s *sandbox) openNetwork(policy rules.Policy) error {
 	dir := s.r.envs.dir(s.spec.Name)
 	n, err := s.r.opts.Network(network.Options{
 		Name: s.spec.Name, Netns: ns, Upstream: s.r.opts.Upstream, Policy: policy, Dir: authorityIn(dir),
-		Used: volumeOf(dir, s.task.ID()),
-		Log:  s.r.opts.Log.With().Str("environment", s.spec.Name).Logger(),
+		Used: volumeOf(dir, s.task.ID()), VEth: s.r.veth,
+		Log: s.r.opts.Log.With().Str("environment", s.spec.Name).Logger(),
 	})
 	if err != nil {
 		return fmt.Errorf("network: %w", err)

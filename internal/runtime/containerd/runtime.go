@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/network"
 	"github.com/exec-server/exec-server/internal/network/names"
+	"github.com/exec-server/exec-server/internal/network/veth"
 	"github.com/exec-server/exec-server/internal/runtime"
 )
 
@@ -43,6 +45,9 @@ type Options struct {
 	HelperBinary []byte
 	// Upstream is asked for the names that sandboxes may look up.
 	Upstream *names.Upstream
+	// VEthV4 and VEthV6 are where the links of sandboxes have their addresses from, as
+	// veth.Options has it.
+	VEthV4, VEthV6 netip.Prefix
 	// Network puts the policy of a sandbox in force; nil is network.Open.
 	Network func(network.Options) (runtime.Network, error)
 	// Log gets what is worth knowing but is nobody's error.
@@ -53,6 +58,7 @@ type Options struct {
 type Runtime struct {
 	opts   Options
 	client *client.Client
+	veth   *veth.Host
 	shim   shimChoice
 	envs   *environments
 	cgroup cgroupTree
@@ -96,6 +102,10 @@ func New(opts Options) (*Runtime, error) {
 		r.opts.Network = func(o network.Options) (runtime.Network, error) { return network.Open(o) }
 	}
 	var err error
+	r.veth, err = veth.Open(veth.Options{Instance: instance(opts.State), V4: opts.VEthV4, V6: opts.VEthV6, Log: opts.Log})
+	if err != nil {
+		return nil, fmt.Errorf("make the runtime: %w", err)
+	}
 	if r.shim, err = chooseShim(r.opts); err != nil {
 		return nil, fmt.Errorf("make the runtime: %w", err)
 	}
