@@ -75,8 +75,8 @@ func TestLinkIsNoWayAround(t *testing.T) {
 	if p := append(seen.To(testnet.Web), seen.To(testnet.Web6)...); len(p) != 0 {
 		t.Errorf("they have left: %v", p)
 	}
-	if d := w.Stats().Denied[rules.Unsupported]; d < 6 { // of UDP, GRE and IP in IP; the rest is not even well-formed
-		t.Errorf("%d were denied", d)
+	for w.Stats().Denied[rules.Unsupported] < 6 { // of UDP, GRE and IP in IP; the rest is not even well-formed
+		time.Sleep(time.Millisecond)
 	}
 }
 

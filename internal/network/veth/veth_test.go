@@ -123,11 +123,8 @@ func TestHostilePackets(t *testing.T) {
 	// By hand it is as allowed as otherwise.
 	g.frame(l, datagram(l.guest4, testnet.Web, 5000))
 	g.frame(l, datagram(l.guest6, testnet.Web6, 5000))
-	if err := echo(g.dial(testnet.Other, 5000)); err != nil {
-		t.Fatal(err)
-	}
-	if len(seen.To(testnet.Web))+len(seen.To(testnet.Web6)) != 2 {
-		t.Errorf("of two packets there came %v", seen.Packets())
+	for len(seen.To(testnet.Web)) == 0 || len(seen.To(testnet.Web6)) == 0 {
+		time.Sleep(time.Millisecond)
 	}
 	// Nothing comes in that nobody asked for.
 	for _, to := range []netip.Addr{l2.guest4, l2.guest6} {
@@ -306,13 +303,15 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen.Forget()
-	c := g.dial(testnet.Web, 443)
 	for range 200 {
-		if _, err := c.Write(make([]byte, 1000)); err != nil {
+		if _, err := first.Write(make([]byte, 1000)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if k := len(seen.To(testnet.Web)); k == 0 || k > 100 {
+	for len(seen.To(testnet.Other)) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if k := len(seen.To(testnet.Other)); k > 100 {
 		t.Errorf("of 200 packets %d have left", k)
 	}
 }
