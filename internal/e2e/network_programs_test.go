@@ -23,6 +23,7 @@ const (
 	refusedAt   = "refused"     // by the connection that cannot be made
 	unreachable = "unreachable" // by the kernel, since there is no route
 	cut         = "cut"         // once the client has said whom it wants
+	forbidden   = "forbidden"   // the same, where it can be told
 )
 
 // words are what programs say in each case.
@@ -30,6 +31,7 @@ var words = []struct {
 	says *regexp.Regexp
 	is   string
 }{
+	{regexp.MustCompile(`\b403\b`), forbidden},
 	{regexp.MustCompile(`(?m)^ok|not valid: is this a git repository`), fetched},
 	{regexp.MustCompile(`could not resolve|no address associated|name or service not known|failure in name resolution|enotfound|eai_again`), noName},
 	{regexp.MustCompile(`unreachable|enetunreach`), unreachable},

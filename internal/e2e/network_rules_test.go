@@ -89,10 +89,10 @@ var ruleKinds = []struct {
 		{"https://exact.example", fetched, ""},
 		{"http://exact.example", fetched, ""},
 		{"https://shared.example", noName, cut},
-		{"http://shared.example", noName, cut},
+		{"http://shared.example", noName, forbidden},
 		{"https://exact.example:8443", refusedAt, ""},
 		{"https://151.101.1.1", cut, ""},
-		{"http://151.101.1.1", cut, ""},
+		{"http://151.101.1.1", forbidden, ""},
 		{"https://a.sub.example", noName, refusedAt},
 	}},
 	{"suffix", rules.Rules, []rules.Rule{allow("*.sub.example"), deny("no.sub.example")}, []try{
@@ -129,7 +129,7 @@ var ruleKinds = []struct {
 	}},
 	{"protocol", rules.Rules, []rules.Rule{over(allow("exact.example"), rules.TLS), over(allow("plain.example"), rules.HTTP)}, []try{
 		{"https://exact.example", fetched, ""},
-		{"http://exact.example", cut, ""},
+		{"http://exact.example", forbidden, ""},
 		{"http://plain.example", fetched, ""},
 		{"https://plain.example", cut, ""},
 	}},

@@ -72,8 +72,8 @@ func TestTrap106Fronting(t *testing.T) {
 		{"ech " + web + ":443 evil.example web.example", "reset"},
 		{"http " + web + ":80 web.example", "ok 200"},
 		{"http " + web + ":80 web.example web.example evil.example web.example", "ok 200 200 403 200"},
-		{"http " + web + ":80 evil.example", "reset"},
-		{"http " + other + ":80 web.example", "reset"},
+		{"http " + web + ":80 evil.example", "ok 403"},
+		{"http " + other + ":80 web.example", "ok 403"},
 		{"banner " + web + ":443", "reset"},
 		// A rule with the address is about whatever is there.
 		{"tls " + byAddress + ":443 evil.example", "ok 200"},
