@@ -56,11 +56,15 @@ func prepare(dir string) error {
 	}
 	passwd := "root:x:0:0:root:/root:/bin/sh\nworker:x:1234:1234::/home/worker:/bin/sh\n"
 	group := "root:x:0:\nworker:x:1234:\nextra:x:77:worker\n"
-	visit, err := buildVisit(dir)
+	visit, err := buildProgram(dir, "visit")
 	if err != nil {
 		return err
 	}
-	err = writeTar(busyboxTar, map[string]string{"bin/busybox": string(busybox), "bin/visit": visit},
+	escape, err := buildProgram(dir, "escape")
+	if err != nil {
+		return err
+	}
+	err = writeTar(busyboxTar, map[string]string{"bin/busybox": string(busybox), "bin/visit": visit, "bin/escape": escape},
 		map[string]string{"etc/passwd": passwd, "etc/group": group}, links)
 	if err != nil {
 		return err
@@ -68,14 +72,14 @@ func prepare(dir string) error {
 	return writeTar(staticTar, map[string]string{"busybox": string(busybox)}, nil, nil)
 }
 
-// buildVisit returns the program of testdata/visit: the busybox that Debian has
-// cannot look up names without shared libraries.
-func buildVisit(dir string) (string, error) {
-	path := filepath.Join(dir, "visit")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./testdata/visit")
+// buildProgram returns a program of testdata: the busybox that Debian has cannot look
+// up names without shared libraries.
+func buildProgram(dir, name string) (string, error) {
+	path := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./testdata/"+name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build testdata/visit: %w\n%s", err, out)
+		return "", fmt.Errorf("build testdata/%s: %w\n%s", name, err, out)
 	}
 	program, err := os.ReadFile(path)
 	return string(program), err
