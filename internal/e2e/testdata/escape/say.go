@@ -49,6 +49,9 @@ func query(args []string) (string, error) {
 	if code := answer[3] & 15; code != 0 {
 		return "", errors.New("rcode " + strconv.Itoa(int(code)))
 	}
+	if answer[7] == 0 {
+		return "", errors.New("no answer")
+	}
 	return strconv.Itoa(int(answer[7])) + " answers", nil
 }
 
