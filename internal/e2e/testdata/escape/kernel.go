@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
 )
 
@@ -66,15 +67,12 @@ func addLink([]string) (string, error) {
 
 // flushRules deletes all tables of nftables.
 func flushRules([]string) (string, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER)
+	c, err := nftables.New()
 	if err != nil {
 		return "", err
 	}
-	defer unix.Close(fd)
-	if err := talkOn(fd, unix.NFNL_SUBSYS_NFTABLES<<8|2, 0, []byte{unix.AF_UNSPEC, 0, 0, 0}); err != nil {
-		return "", err
-	}
-	return "deleted", nil
+	c.FlushRuleset()
+	return "deleted", c.Flush()
 }
 
 // takeQueue has the kernel ask this process about connections.
