@@ -70,6 +70,20 @@ func floodQueries(args []string) (string, error) {
 	return strconv.Itoa(n), nil
 }
 
+// floodDatagrams sends one to each of many ports and addresses.
+func floodDatagrams(args []string) (string, error) {
+	n, _ := strconv.Atoi(args[0])
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	for i := range n {
+		_ = unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Addr: [4]byte{93, 184, byte(i >> 8), byte(i)}, Port: 1000 + i%50000})
+	}
+	return args[0], nil
+}
+
 // idle connects and says nothing.
 func idle(args []string) (string, error) {
 	n, _ := strconv.Atoi(args[1])

@@ -18,7 +18,7 @@ var ways = map[string]func(args []string) (string, error){
 	"route": addRoute, "address": addAddress, "link": addLink, "flush": flushRules, "queue": takeQueue, "conntrack": flushConnections, "seize": seize,
 	"newnet": newNamespaces, "setns": enterInit, "sysctl": writeSysctl, "unix": connectUnix, "abstract": listAbstract,
 	"query": query, "hello": sayHello, "raw": sayRaw, "https": request,
-	"flood": floodConnects, "syns": floodSYN, "queries": floodQueries, "idle": idle,
+	"flood": floodConnects, "syns": floodSYN, "queries": floodQueries, "idle": idle, "datagrams": floodDatagrams,
 }
 
 func main() {
