@@ -17,7 +17,7 @@ var ways = map[string]func(args []string) (string, error){
 	"icmp": icmp, "forge": forge, "forge6": forge6, "frame": frame,
 	"route": addRoute, "address": addAddress, "link": addLink, "flush": flushRules, "queue": takeQueue, "conntrack": flushConnections, "seize": seize,
 	"newnet": newNamespaces, "setns": enterInit, "sysctl": writeSysctl, "unix": connectUnix, "abstract": listAbstract,
-	"query": query, "hello": sayHello, "raw": sayRaw, "https": request,
+	"query": query, "hello": sayHello, "raw": sayRaw, "https": request, "get": get,
 	"flood": floodConnects, "syns": floodSYN, "queries": floodQueries, "idle": idle, "datagrams": floodDatagrams,
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -200,4 +201,18 @@ func clientHello(name string, odd []string) [][]byte {
 		return [][]byte{append(first, record(message)...)}
 	}
 	return [][]byte{record(message)}
+}
+
+// get fetches a URL by way of the proxy that the variables name.
+func get(args []string) (string, error) {
+	answer, err := http.Get(args[0])
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return "", errors.New(answer.Status)
+	}
+	body, err := io.ReadAll(answer.Body)
+	return string(body), err
 }
