@@ -66,13 +66,13 @@ func TestEscapeByTheAgent(t *testing.T) {
 			if _, out, _ = strings.Cut(out, "\n"); strings.Contains(out, "out: ") {
 				t.Errorf("mode %s, with %s: %s", mode, first, out)
 			}
-			quiet(t, packets)
+			nothingLeft(t, packets)
 		}
 		out := try("setns", "sysctl", "link", "address", "route", "newnet", "queue", "tcp 169.254.169.254:80", "udp 1.1.1.1:443", "udp 10.99.0.1:5000", "icmp 1.1.1.1", "forge syn 10.99.0.2 1.1.1.1:80")
 		if !strings.HasPrefix(out, "\"setns\": permission denied\n") {
 			t.Errorf("mode %s: the host's namespace: %s", mode, out)
 		}
-		quiet(t, packets)
+		nothingLeft(t, packets)
 		if got := try("seize", "tcp "+testnet.Web.String()+":80"); strings.Contains(got, "HTTP/1.0 200") != (mode == "open") {
 			t.Errorf("mode %s: what is allowed: %s", mode, got)
 		}

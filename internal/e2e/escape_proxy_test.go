@@ -39,7 +39,7 @@ func TestEscapeByAManagedProxy(t *testing.T) {
 			}
 		}
 	}
-	quiet(t, packets, testnet.Web)
+	nothingLeft(t, packets, testnet.Web)
 	if came.Load() > 0 {
 		t.Errorf("the host was reached %d times", came.Load())
 	}

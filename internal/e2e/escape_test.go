@@ -15,14 +15,14 @@ import (
 // each: a regular expression for its line.
 type escapes map[string]string
 
-// try runs all of them in one command, which has some more parameters.
+// try runs all of them at once, in one command, which has some more parameters.
 func (e escapes) try(t *testing.T, h *harness, more map[string]any) {
 	t.Helper()
 	var order []string
 	for way := range e {
 		order = append(order, way)
 	}
-	out, _ := h.finish(more, "/bin/escape "+strings.Join(order, " + ")+" 2>&1")
+	out, _ := h.finish(more, "/bin/escape at-once "+strings.Join(order, " + ")+" 2>&1")
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	if len(lines) != len(order) {
 		t.Fatalf("%d lines for %d tries: %s", len(lines), len(order), out)
@@ -34,9 +34,9 @@ func (e escapes) try(t *testing.T, h *harness, more map[string]any) {
 	}
 }
 
-// quiet is that no packet has left the host but for the name server and those
+// nothingLeft is that no packet has left the host but for the name server and those
 // addresses.
-func quiet(t *testing.T, c *testnet.Capture, allowed ...netip.Addr) {
+func nothingLeft(t *testing.T, c *testnet.Capture, allowed ...netip.Addr) {
 	t.Helper()
 packets:
 	for _, p := range c.Packets() {
@@ -76,8 +76,8 @@ func hostServices(t *testing.T, n *testnet.Internet, port string) *atomic.Int64 
 }
 
 const (
-	refusal   = "connection refused"
-	forbidden = "operation not permitted"
+	refusedAtOnce = "connection refused"
+	notPermitted  = "operation not permitted"
 )
 
 // special are addresses that are denied in every mode, in their disguises. The host
@@ -96,9 +96,9 @@ var special = []string{
 // kernel are ways by what the kernel offers, for the image's root or another user.
 func kernel(root bool) escapes {
 	e := escapes{
-		"vsock": forbidden, "uring": forbidden, "tun": forbidden, "newnet": forbidden, "setns": "permission denied",
-		"sysctl": "read-only file system", "route": forbidden, "address": forbidden, "link": forbidden,
-		"flush": forbidden, "queue": forbidden, "conntrack": forbidden, "abstract": "none",
+		"vsock": notPermitted, "uring": notPermitted, "tun": notPermitted, "newnet": notPermitted, "setns": "permission denied",
+		"sysctl": "read-only file system", "route": notPermitted, "address": notPermitted, "link": notPermitted,
+		"flush": notPermitted, "queue": notPermitted, "conntrack": notPermitted, "abstract": "none",
 		"unix /run/exec-server/io/agent.sock": "permission denied",
 		// Unix, IPv4, IPv6, netlink
 		"families": "out: 1 2 10 16",
@@ -136,7 +136,7 @@ func forged(to string) escapes {
 		e["icmp "+a] = ".*"
 	}
 	for _, a := range []string{"1.1.1.1:443", "1.1.1.1:123", "[2001:4860::8]:443", "93.184.216.34:5000", "93.184.216.34:443", "10.99.0.1:5000", "169.254.169.254:123"} {
-		e["udp "+a] = refusal + "|network is unreachable"
+		e["udp "+a] = refusedAtOnce + "|network is unreachable"
 	}
 	return e
 }
@@ -159,7 +159,7 @@ func TestEscapeByTheKernel(t *testing.T) {
 			}
 			t.Run(user+" "+mode, func(t *testing.T) {
 				kernel(user == "0").try(t, h, nil)
-				closed := refusal + "|network is unreachable|network unreachable"
+				closed := refusedAtOnce + "|network is unreachable|network unreachable"
 				e := escapes{}
 				for _, a := range special {
 					e["tcp "+a] = closed
@@ -176,18 +176,18 @@ func TestEscapeByTheKernel(t *testing.T) {
 				}
 				e.try(t, h, nil)
 				e.try(t, h, online)
-				quiet(t, packets)
+				nothingLeft(t, packets)
 				to := "169.254.169.254:80"
 				if mode != "open" {
 					to = "1.1.1.1:80"
-					escapes{"marked 1.1.1.1:80": closed + "|" + forbidden, "routed 1.1.1.1:80 93.184.216.34": closed + "|operation now in progress|" + forbidden, "routed [2001:4860::8]:80 2606:4700::1111": closed + "|invalid argument|" + forbidden}.try(t, h, nil)
+					escapes{"marked 1.1.1.1:80": closed + "|" + notPermitted, "routed 1.1.1.1:80 93.184.216.34": closed + "|operation now in progress|" + notPermitted, "routed [2001:4860::8]:80 2606:4700::1111": closed + "|invalid argument|" + notPermitted}.try(t, h, nil)
 				}
 				forged(to).try(t, h, nil)
 				out, code := h.finish(confined, "/bin/escape tcp 1.1.1.1:80 + udp 1.1.1.1:53 + families + vsock + tun + newnet 2>&1")
 				if strings.Contains(strings.ReplaceAll(out, "out: 1\n", ""), "out: ") || code != 0 {
 					t.Errorf("without the network: exit %d: %s", code, out)
 				}
-				quiet(t, packets)
+				nothingLeft(t, packets)
 			})
 		}
 	}

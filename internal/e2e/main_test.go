@@ -56,24 +56,21 @@ func prepare(dir string) error {
 	}
 	passwd := "root:x:0:0:root:/root:/bin/sh\nworker:x:1234:1234::/home/worker:/bin/sh\n"
 	group := "root:x:0:\nworker:x:1234:\nextra:x:77:worker\n"
-	visit, err := buildProgram(dir, "visit")
-	if err != nil {
-		return err
+	programs := map[string]string{"bin/busybox": string(busybox)}
+	for _, name := range []string{"visit", "probe", "escape"} {
+		if programs["bin/"+name], err = buildProgram(dir, name); err != nil {
+			return err
+		}
 	}
-	escape, err := buildProgram(dir, "escape")
-	if err != nil {
-		return err
-	}
-	err = writeTar(busyboxTar, map[string]string{"bin/busybox": string(busybox), "bin/visit": visit, "bin/escape": escape},
-		map[string]string{"etc/passwd": passwd, "etc/group": group}, links)
+	err = writeTar(busyboxTar, programs, map[string]string{"etc/passwd": passwd, "etc/group": group}, links)
 	if err != nil {
 		return err
 	}
 	return writeTar(staticTar, map[string]string{"busybox": string(busybox)}, nil, nil)
 }
 
-// buildProgram returns a program of testdata: the busybox that Debian has cannot look
-// up names without shared libraries.
+// buildProgram builds a program of testdata, which needs nothing of an image, and
+// returns it: the busybox that Debian has cannot look up names without shared libraries.
 func buildProgram(dir, name string) (string, error) {
 	path := filepath.Join(dir, name)
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./testdata/"+name)

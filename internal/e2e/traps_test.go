@@ -318,6 +318,8 @@ type sharedServers struct {
 	roots      map[string]*root
 	ends       []func()
 	failed     bool
+
+	toolsRoot, toolsImage string
 }
 
 func (s *sharedServers) host(t *testing.T, config string) *server {

@@ -74,7 +74,7 @@ func (p *Proxy) serveOpened(ctx context.Context, client *readAhead, to route, re
 	one := &single{Conn: client, closed: make(chan struct{})}
 	inner := tls.Server(one, &tls.Config{
 		NextProtos:     []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.masked.Authority.Leaf(req.host) },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.masked.Leaf(req.host) },
 	})
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	_ = s.Serve(&accepted{single: one, inner: inner})

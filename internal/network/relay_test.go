@@ -99,7 +99,7 @@ func TestARequestForAnotherName(t *testing.T) {
 		r := newRig(t, named, "one.test", "93.184.216.34", "two.test", "93.184.216.34")
 		r.site("93.184.216.34:80")
 		c := r.must("93.184.216.34:80")
-		if got, err := say(t, c, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"); err == nil || strings.Contains(got, "200 OK") {
+		if got, err := say(t, c, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 403 ") {
 			t.Errorf("%s: %q, %v", host, got, err)
 		}
 		if d := r.Stats().Denials; len(d) != 1 || d[0].Reason != reason {

@@ -117,10 +117,12 @@ func (w *Way) passNamed(c *connection) {
 	}
 	s := saying(h)
 	switch d := w.named(c, s); {
+	case s.App == rules.HTTP:
+		w.relay(c, s) // each request is decided about, and one that is denied has an answer
 	case d.Verdict != rules.Allow:
 		w.denied(c, s, d)
 		c.reset()
-	case s.App == rules.HTTP || d.Credential != nil:
+	case d.Credential != nil:
 		w.relay(c, s)
 	default:
 		w.pass(c, s)

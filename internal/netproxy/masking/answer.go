@@ -5,7 +5,9 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"time"
 
+	"github.com/exec-server/exec-server/internal/ca"
 	"github.com/exec-server/exec-server/internal/proto"
 )
 
@@ -47,14 +49,18 @@ func Answer(params []byte) (proto.JSON, error) {
 		}
 	}
 	if len(found) > 0 {
-		ca, err := newAuthority()
+		text, err := ca.New("exec-server credential masking", time.Now())
 		if err != nil {
 			return nil, err
 		}
-		if out.Bundle, err = bundle(ca.Certificate, r.Env["SSL_CERT_FILE"], os.Getenv("SSL_CERT_FILE")); err != nil {
+		authority, err := ca.Parse(text)
+		if err != nil {
 			return nil, err
 		}
-		if out.Proxy, err = json.Marshal(&Secrets{Credentials: found, Authority: Authority{Certificate: ca.Certificate, Key: ca.Key}}); err != nil {
+		if out.Bundle, err = bundle(string(authority.PEM()), r.Env["SSL_CERT_FILE"], os.Getenv("SSL_CERT_FILE")); err != nil {
+			return nil, err
+		}
+		if out.Proxy, err = json.Marshal(&Secrets{Credentials: found, CA: string(text)}); err != nil {
 			return nil, err
 		}
 	}

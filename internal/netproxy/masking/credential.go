@@ -1,13 +1,16 @@
 package masking
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
+	"github.com/exec-server/exec-server/internal/ca"
 	"github.com/exec-server/exec-server/internal/netproxy/policy"
 )
 
@@ -26,7 +29,12 @@ type Credential struct {
 // Secrets are what a command's proxy needs to undo the masking.
 type Secrets struct {
 	Credentials []Credential `json:"credentials"`
-	Authority   Authority    `json:"authority"`
+	// CA is the CA of the command, its certificate and its key in PEM. The key is
+	// nowhere but in the memory of the agent and of the command's proxy, and ends with
+	// them.
+	CA string `json:"ca"`
+
+	authority *ca.Authority // of CA
 }
 
 // ParseSecrets reads what a Result has for the proxy.
@@ -45,7 +53,16 @@ func ParseSecrets(text []byte) (*Secrets, error) {
 			c.destinations = append(c.destinations, d)
 		}
 	}
-	return s, s.Authority.load()
+	var err error
+	if s.authority, err = ca.Parse([]byte(s.CA)); err != nil {
+		return nil, fmt.Errorf("masked credentials: CA: %w", err)
+	}
+	return s, nil
+}
+
+// Leaf is a certificate for a host, which the command trusts.
+func (s *Secrets) Leaf(host policy.Host) (*tls.Certificate, error) {
+	return s.authority.Leaf(host.String(), time.Now())
 }
 
 // Reach says whether requests to a port of a host can carry a credential, within

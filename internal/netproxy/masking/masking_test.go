@@ -12,7 +12,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/exec-server/exec-server/internal/ca"
 	"github.com/exec-server/exec-server/internal/netproxy/policy"
 )
 
@@ -231,20 +233,24 @@ func TestRestore(t *testing.T) {
 func TestAnswer(t *testing.T) {
 	dir := t.TempDir()
 	named := filepath.Join(dir, "own.pem")
-	ca, err := newAuthority()
+	text, err := ca.New("another", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(named, []byte("words\n"+ca.Certificate+"-----BEGIN SECRET-----\nYQ==\n-----END SECRET-----\n"), 0o600); err != nil {
+	another, err := ca.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(named, []byte("words\n"+string(another.PEM())+"-----BEGIN SECRET-----\nYQ==\n-----END SECRET-----\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	params, _ := json.Marshal(map[string]any{"env": map[string]string{"A": myKey, "B": "b", "SSL_CERT_FILE": named}, "providers": json.RawMessage(mine)})
-	text, err := Answer(params)
+	answer, err := Answer(params)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var r Result
-	if err := json.Unmarshal(text, &r); err != nil {
+	if err := json.Unmarshal(answer, &r); err != nil {
 		t.Fatal(err)
 	}
 	s, err := ParseSecrets(r.Proxy)
@@ -252,13 +258,13 @@ func TestAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Env) != 1 || r.Env["A"] != s.Credentials[0].Placeholder || s.Credentials[0].Secret != myKey {
-		t.Errorf("got %s", text)
+		t.Errorf("got %s", answer)
 	}
-	if r.Bundle != ca.Certificate+s.Authority.Certificate {
+	if r.Bundle != string(another.PEM())+string(s.authority.PEM()) {
 		t.Errorf("the bundle is %s", r.Bundle)
 	}
-	if text, err = Answer([]byte(`{"env":{"B":"b"}}`)); err != nil || string(text) != `{"env":{},"bundle":"","proxy":null}` {
-		t.Errorf("without credentials: %s, %v", text, err)
+	if answer, err = Answer([]byte(`{"env":{"B":"b"}}`)); err != nil || string(answer) != `{"env":{},"bundle":"","proxy":null}` {
+		t.Errorf("without credentials: %s, %v", answer, err)
 	}
 	for _, p := range []string{`[]`, `{"env":{"GITHUB_TOKEN":"a\u0000b"}}`, `{"env":{},"providers":{"x":{}}}`} {
 		if text, err := Answer([]byte(p)); err == nil {

@@ -20,10 +20,11 @@ func refuse(w http.ResponseWriter, status int, text string) {
 // deny tells that the policy is why.
 func deny(w http.ResponseWriter, host string, port uint16, d rules.Decision) {
 	why := "no rule allows it"
-	switch {
-	case d.Rule >= 0:
-		why = fmt.Sprintf("rule %d", d.Rule+1) // as everywhere, the first is 1
-	case d.Reason != rules.ByMode:
+	switch d.Reason {
+	case rules.ByMode:
+	case rules.ByRule:
+		why = fmt.Sprintf("rule %d denies it", d.Rule+1) // as everywhere, the first is 1
+	default:
 		why = string(d.Reason)
 	}
 	if host == "" {

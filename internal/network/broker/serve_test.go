@@ -25,7 +25,7 @@ func TestEveryRequestIsChecked(t *testing.T) {
 			got = append(got, fmt.Sprint(a.StatusCode, " ", a.body))
 		}
 	}
-	const denied = "403 exec-server: the network policy of this sandbox does not allow denied.test:80 (rule 3)\n"
+	const denied = "403 exec-server: the network policy of this sandbox does not allow denied.test:80 (rule 3 denies it)\n"
 	want := []string{
 		"200 GET a.test /1 auth=[] body=", denied, "200 POST B.test.:80 /3 auth=[] body=hi",
 		"200 GET a.test /4 auth=[] body=", denied, "200 GET a.test /6 auth=[] body=",

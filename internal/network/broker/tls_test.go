@@ -70,13 +70,13 @@ func TestHostsWithABadCertificate(t *testing.T) {
 		},
 		"other name": func(w *world, public *Authority) string {
 			w.host.TLS.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-				return public.certificate("a.test", time.Now())
+				return public.Leaf("a.test", time.Now())
 			}
 			return "x509: certificate is valid for a.test, not cred.test"
 		},
 		"old": func(w *world, public *Authority) string {
 			w.host.TLS.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-				return public.certificate("cred.test", time.Now().Add(-2*leafLife))
+				return public.Leaf("cred.test", time.Now().Add(-48*time.Hour))
 			}
 			return "x509: certificate has expired"
 		},

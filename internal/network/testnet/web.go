@@ -1,8 +1,6 @@
 package testnet
 
 import (
-	"context"
-	"crypto/tls"
 	"encoding/json"
 	"io"
 	"log"
@@ -46,6 +44,13 @@ func (s *Server) Handle(host string, h http.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.handlers[host] = h
+}
+
+// Handler is what answers requests for a host, or nil.
+func (s *Server) Handler(host string) http.Handler {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.handlers[host]
 }
 
 // Events is what /events/ID sends, as soon as it is there, until it is closed.
@@ -145,19 +150,4 @@ func (n *Internet) serveWeb() (*Server, error) {
 		n.serve(h, run)
 	}
 	return s, nil
-}
-
-// Client makes HTTP requests from the host to an address, whatever the URL says,
-// and trusts the CA.
-func (n *Internet) Client(to netip.Addr) *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: n.CA.Pool()}, ForceAttemptHTTP2: true, DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			_, port, err := net.SplitHostPort(address)
-			if err != nil {
-				return nil, err
-			}
-			return n.Host.DialContext(ctx, network, net.JoinHostPort(to.String(), port))
-		},
-	}}
 }

@@ -44,7 +44,7 @@ func floodSYN(args []string) (string, error) {
 		b[36], b[37] = 0, 0
 		pseudo := append(append([]byte(nil), b[12:20]...), 0, 6, 0, 20)
 		binary.BigEndian.PutUint16(b[36:], checksum(pseudo, b[20:]))
-		if unix.Sendto(fd, b, 0, &unix.SockaddrInet4{Addr: to.As4()}) == nil {
+		if unix.Sendto(fd, b, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Addr: to.As4()}) == nil {
 			sent++
 		}
 	}

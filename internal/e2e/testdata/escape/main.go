@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 )
 
 // ways are the tries, by name. Each gets the arguments behind it.
@@ -21,27 +22,45 @@ var ways = map[string]func(args []string) (string, error){
 	"flood": floodConnects, "syns": floodSYN, "queries": floodQueries, "idle": idle, "datagrams": floodDatagrams,
 }
 
+// Several ways are apart by "+"; with "at-once" before them none waits for another.
 func main() {
-	// Several ways are apart by "+".
-	for line := range strings.SplitSeq(strings.Join(os.Args[1:], "\x00"), "\x00+\x00") {
-		args := strings.Split(line, "\x00")
-		way := ways[args[0]]
-		if way == nil {
-			fmt.Fprintf(os.Stderr, "escape: there is no way %q\n", args[0])
-			os.Exit(2)
-		}
-		got, err := way(args[1:])
-		var name string
-		if name = strings.Join(args, " "); len(name) > 100 {
-			name = name[:100]
-		}
-		switch {
-		case err != nil:
-			fmt.Printf("%q: %s\n", name, short(err))
-		default:
-			fmt.Printf("%q: out: %s\n", name, got)
+	args := os.Args[1:]
+	atOnce := len(args) > 0 && args[0] == "at-once"
+	if atOnce {
+		args = args[1:]
+	}
+	var all sync.WaitGroup
+	var came []*string
+	for line := range strings.SplitSeq(strings.Join(args, "\x00"), "\x00+\x00") {
+		text := new(string)
+		came = append(came, text)
+		if atOnce {
+			all.Go(func() { *text = try(strings.Split(line, "\x00")) })
+		} else {
+			fmt.Println(try(strings.Split(line, "\x00")))
 		}
 	}
+	all.Wait()
+	for _, text := range came {
+		if atOnce {
+			fmt.Println(*text)
+		}
+	}
+}
+
+// try is the line about one way.
+func try(args []string) string {
+	way := ways[args[0]]
+	if way == nil {
+		return "there is no way " + args[0]
+	}
+	got, err := way(args[1:])
+	name := strings.Join(args, " ")
+	name = name[:min(len(name), 100)]
+	if err != nil {
+		return fmt.Sprintf("%q: %s", name, short(err))
+	}
+	return fmt.Sprintf("%q: out: %s", name, got)
 }
 
 // short is an error without where it was.

@@ -19,7 +19,7 @@ func main() {
 }
 
 func visit(url string) error {
-	c := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 20 * time.Second}}
+	c := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 20 * time.Second}}
 	answer, err := c.Get(url)
 	if err != nil {
 		return err
