@@ -42,21 +42,39 @@ func Class(a netip.Addr) (Kind, netip.Prefix) {
 	if a.Is4() {
 		return Public, netip.Prefix{}
 	}
-	for _, e := range embedding {
-		if e.Contains(a) {
-			b := a.As16()
-			kind, inner := Class(netip.AddrFrom4([4]byte(b[e.at : e.at+4])))
-			if kind == Public {
-				return Public, netip.Prefix{}
-			}
-			outer, _ := a.Prefix(8*e.at + inner.Bits()) // at most 128
-			return kind, outer
+	if inner, at, ok := carried(a); ok {
+		kind, within := Class(inner)
+		if kind == Public {
+			return Public, netip.Prefix{}
 		}
+		outer, _ := a.Prefix(8*at + within.Bits()) // at most 128
+		return kind, outer
 	}
 	if global.Contains(a) {
 		return Public, netip.Prefix{}
 	}
 	return Reserved, netip.PrefixFrom(a, a.BitLen())
+}
+
+// Carried is the IPv4 address that an IPv6 address carries for a gateway, which may
+// connect to it.
+func Carried(a netip.Addr) (v4 netip.Addr, ok bool) {
+	if a = a.Unmap(); a.Is4() {
+		return netip.Addr{}, false
+	}
+	v4, _, ok = carried(a.WithZone(""))
+	return v4, ok
+}
+
+// carried is Carried, and says at which byte.
+func carried(a netip.Addr) (v4 netip.Addr, at int, ok bool) {
+	for _, e := range embedding {
+		if e.Contains(a) {
+			b := a.As16()
+			return netip.AddrFrom4([4]byte(b[e.at : e.at+4])), e.at, true
+		}
+	}
+	return netip.Addr{}, 0, false
 }
 
 // IsPublic says whether an address is one of the public network.

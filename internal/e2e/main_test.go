@@ -57,7 +57,7 @@ func prepare(dir string) error {
 	passwd := "root:x:0:0:root:/root:/bin/sh\nworker:x:1234:1234::/home/worker:/bin/sh\n"
 	group := "root:x:0:\nworker:x:1234:\nextra:x:77:worker\n"
 	programs := map[string]string{"bin/busybox": string(busybox)}
-	for _, name := range []string{"visit", "probe"} {
+	for _, name := range []string{"visit", "probe", "escape"} {
 		if programs["bin/"+name], err = buildProgram(dir, name); err != nil {
 			return err
 		}

@@ -92,6 +92,28 @@ func TestTLSInPieces(t *testing.T) {
 	}
 }
 
+// Bytes that come one by one are not looked at again and again.
+func TestManyPieces(t *testing.T) {
+	before := maxLooks
+	t.Cleanup(func() { maxLooks = before })
+	maxLooks = 3
+	r := web(t, named, "one.test")
+	c := r.must("93.184.216.34:443")
+	_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nX: ")
+	var err error
+	for range hello.Max - 100 {
+		if _, err = io.WriteString(c, "x"); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		_, err = c.Read(make([]byte, 1))
+	}
+	if d := r.Stats().Denials; err == nil || len(d) != 1 || d[0].Reason != rules.NoName {
+		t.Errorf("%v, %+v", err, d)
+	}
+}
+
 func TestNoName(t *testing.T) {
 	r := web(t, named, "one.test")
 	for what, text := range map[string]string{

@@ -11,9 +11,12 @@ import (
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
-// maxConnections bounds the connections of an environment whatever its policy
-// says: each takes two descriptors of the daemon, and four more while it moves bytes.
-const maxConnections = 4096
+const (
+	// usualConnections bounds the connections of an environment whose policy does not.
+	usualConnections = 1024
+	// maxConnections bounds them whatever its policy says.
+	maxConnections = 4096
+)
 
 // direction is which way bytes go.
 type direction int
@@ -30,6 +33,8 @@ var errVolume = errors.New("the volume is used up")
 type budget struct {
 	used atomic.Int64 // bytes in both directions
 	now  atomic.Pointer[limits]
+	// places are those of all environments.
+	places *places
 
 	mu   sync.Mutex // guards open
 	open int
@@ -43,7 +48,7 @@ type limits struct {
 }
 
 func newBudget(l rules.Limits, used int64) *budget {
-	b := &budget{}
+	b := &budget{places: everybody()}
 	b.used.Store(used)
 	b.now.Store(&limits{})
 	b.set(l)
@@ -74,13 +79,13 @@ func perSecond(n int64) *rate.Limiter {
 // enter takes a connection's place, which leave gives back. It is false if there
 // is none.
 func (b *budget) enter() bool {
-	most := maxConnections
+	most := usualConnections
 	if n := b.now.Load().Connections; n > 0 {
-		most = min(most, n)
+		most = min(maxConnections, n)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open >= most {
+	if b.open >= most || !b.places.enter(b.open) {
 		return false
 	}
 	b.open++
@@ -91,6 +96,7 @@ func (b *budget) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open--
+	b.places.leave()
 }
 
 // connections returns how many places are taken.
@@ -104,6 +110,14 @@ func (b *budget) connections() int {
 func (b *budget) fresh() bool {
 	l := b.now.Load().fresh
 	return l == nil || l.Allow()
+}
+
+// await waits until a new connection may begin.
+func (b *budget) await(ctx context.Context) error {
+	if l := b.now.Load().fresh; l != nil {
+		return l.Wait(ctx)
+	}
+	return nil
 }
 
 // exhausted tells whether no byte may pass any more.

@@ -86,6 +86,7 @@ func times(f func() bool) (n int) {
 
 func TestConnections(t *testing.T) {
 	b := newBudget(rules.Limits{Connections: 2}, 0)
+	b.places = &places{most: 1 << 20}
 	if n := times(b.enter); n != 2 {
 		t.Errorf("%d connections", n)
 	}
@@ -95,8 +96,12 @@ func TestConnections(t *testing.T) {
 		t.Error("more than one")
 	}
 	b.set(rules.Limits{})
-	if n := b.connections() + times(b.enter); n != maxConnections {
+	if n := b.connections() + times(b.enter); n != usualConnections {
 		t.Errorf("%d connections without a limit", n)
+	}
+	b.set(rules.Limits{Connections: 1 << 20})
+	if n := b.connections() + times(b.enter); n != maxConnections {
+		t.Errorf("%d connections with a large limit", n)
 	}
 }
 

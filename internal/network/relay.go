@@ -62,7 +62,11 @@ func (w *Way) again(ctx context.Context, c *connection) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	u, err := w.dial(ctx, c.to)
+	err := w.budget.await(ctx)
+	var u *net.TCPConn
+	if err == nil {
+		u, err = w.dial(ctx, c.to)
+	}
 	if err != nil {
 		w.budget.leave()
 		return nil, err

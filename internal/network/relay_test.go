@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
@@ -104,6 +105,19 @@ func TestARequestForAnotherName(t *testing.T) {
 		if d := r.Stats().Denials; len(d) != 1 || d[0].Reason != reason {
 			t.Errorf("%s: %+v", host, d)
 		}
+	}
+}
+
+// What a request begins counts as what a program begins does.
+func TestConnectionsPerSecondOfARelay(t *testing.T) {
+	r := newRig(t, rules.Policy{Mode: rules.Open, Limits: rules.Limits{ConnectionsPerSecond: 1}})
+	if !r.budget.fresh() {
+		t.Error("not even one")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := r.again(ctx, &connection{}); err == nil || len(r.dials()) != 0 || r.budget.connections() != 0 {
+		t.Errorf("%v, %v", err, r.dials())
 	}
 }
 

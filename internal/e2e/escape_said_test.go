@@ -1,0 +1,214 @@
+package e2e
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/exec-server/exec-server/internal/network/testnet"
+)
+
+// ask is a question as escape's way query has it, changed by f if that is not nil.
+func ask(t *testing.T, name string, kind uint16, f func(*dns.Msg)) string {
+	t.Helper()
+	m := new(dns.Msg).SetQuestion(name, kind)
+	if f != nil {
+		f(m)
+	}
+	b, err := m.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(b)
+}
+
+// saying is a sandbox in which web.example is allowed and other.example, on the same
+// address, is not.
+func saying(t *testing.T, more string) (*testnet.Internet, *harness) {
+	n, config := newInternet(t)
+	n.DNS.Set("other.example", time.Minute, testnet.Web.String())
+	n.DNS.Set("*.suffix.example", time.Minute, testnet.Web.String())
+	for name, to := range map[string]string{
+		"local": "127.0.0.1", "zero": "0.0.0.0", "lan": testnet.Gateway.String(), "host": testnet.HostPublic.String(),
+		"metadata": "169.254.169.254", "alias": "metadata.suffix.example", "inner": "localhost",
+		"mapped": "::ffff:169.254.169.254", "nat64": "64:ff9b::a9fe:a9fe", "nat64host": "64:ff9b::84.32.10.2", "ula": "fd00:ec2::254", "one": "::1",
+	} {
+		n.DNS.Set(name+".suffix.example", time.Second, to)
+	}
+	r := newRoot(t, config+profile+"[profile.default.network]\nmode = \"rules\"\n"+more+
+		"[[profile.default.network.rule]]\nallow = [\"web.example\", \"*.suffix.example\"]\n")
+	h := r.serveIn(n).connect("/", "")
+	h.sh("visit http://web.example/") // so that its address is known
+	return n, h
+}
+
+func TestEscapeByDNS(t *testing.T) {
+	n, h := saying(t, "")
+	came := hostServices(t, n, "80")
+	packets := n.Capture(t)
+	const secret = "c2VjcmV0.other.example."
+	e := escapes{}
+	for _, server := range []string{"192.0.0.1:53", "9.9.9.9:53", "93.184.216.34:53", "169.254.169.254:53", "10.99.0.2:53", "[fd65:7865:63::1]:53", "[2620:fe::9]:53", "192.0.0.1:63053"} {
+		for _, tcp := range []string{"", " tcp"} {
+			for _, kind := range []uint16{dns.TypeA, dns.TypeTXT, dns.TypeNULL, dns.TypeANY, dns.TypeHTTPS, dns.TypeMX, dns.TypePTR, dns.TypeSRV} {
+				e["query "+server+" "+ask(t, secret, kind, nil)+tcp] = "rcode [1-5]|connection refused|EOF|connection reset by peer"
+			}
+		}
+	}
+	odd := func(name string, kind uint16, f func(*dns.Msg)) {
+		e["query 192.0.0.1:53 "+ask(t, name, kind, f)] = "rcode [1-5]|no answer|i/o timeout"
+		e["query 192.0.0.1:53 "+ask(t, name, kind, f)+" tcp"] = "rcode [1-5]|no answer|EOF|connection reset by peer"
+	}
+	for _, name := range []string{
+		"OTHER.example.", "other.example.web.example.", "web.example.other.example.", "xweb.example.", "suffix.example.", "web\\.example.", "a\\000b.suffix.example.", "a\\032b.suffix.example.",
+		"web.example\\000.other.example.", "2852039166.", "0xa9fea9fe.", "0xa9.0xfe.0xa9.0xfe.", "169.254.169.254.", "0251.0376.0251.0376.", ".", "com.", "metadata.google.internal.",
+		"254.169.254.169.in-addr.arpa.", "secret.in-addr.arpa.", "1.1.1.1.in-addr.arpa.",
+	} {
+		odd(name, dns.TypeA, nil)
+		odd(name, dns.TypePTR, nil)
+	}
+	odd("web.example.", dns.TypeAXFR, nil)
+	odd("web.example.", dns.TypeNULL, nil)
+	odd("web.example.", dns.TypeHTTPS, nil)
+	odd("web.example.", dns.TypeA, func(m *dns.Msg) { m.Question = append(m.Question, dns.Question{Name: secret, Qtype: 1, Qclass: 1}) })
+	odd("web.example.", dns.TypeA, func(m *dns.Msg) { m.Question[0].Qclass = dns.ClassCHAOS })
+	odd("web.example.", dns.TypeSOA, func(m *dns.Msg) { m.Opcode = dns.OpcodeUpdate })
+	odd("web.example.", dns.TypeSOA, func(m *dns.Msg) { m.Opcode = dns.OpcodeNotify })
+	odd("web.example.", dns.TypeA, func(m *dns.Msg) { m.Response = true })
+	odd("web.example.", dns.TypeA, func(m *dns.Msg) {
+		m.Ns = append(m.Ns, &dns.NS{Hdr: dns.RR_Header{Name: secret, Rrtype: dns.TypeNS, Class: 1}, Ns: secret})
+	})
+	for _, name := range []string{"local", "zero", "lan", "host", "metadata", "alias", "inner", "mapped", "nat64", "nat64host", "ula", "one"} {
+		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+			e["query 192.0.0.1:53 "+ask(t, name+".suffix.example.", kind, nil)] = "no answer|rcode 3"
+		}
+	}
+	// What is behind the question stays here.
+	edns := func(m *dns.Msg) {
+		m.SetEdns0(4096, true)
+		o := m.IsEdns0()
+		o.Option = append(o.Option, &dns.EDNS0_LOCAL{Code: 65001, Data: []byte("secret")}, &dns.EDNS0_NSID{Nsid: "736563726574"},
+			&dns.EDNS0_COOKIE{Cookie: "7365637265747365"}, &dns.EDNS0_SUBNET{Family: 1, SourceNetmask: 32, Address: testnet.Web.AsSlice()})
+		m.Id, m.Zero, m.AuthenticatedData, m.CheckingDisabled = 4711, true, true, true
+	}
+	var asked []*dns.Msg
+	n.DNS.Handle("told.suffix.example", func(w dns.ResponseWriter, r *dns.Msg) {
+		asked = append(asked, r)
+		_ = w.WriteMsg(new(dns.Msg).SetReply(r))
+	})
+	e["query 192.0.0.1:53 "+ask(t, "told.suffix.example.", dns.TypeA, edns)] = "no answer"
+	e.try(t, h, nil)
+	nothingLeft(t, packets)
+	for _, q := range n.DNS.Queries() {
+		name := strings.ToLower(q.Name)
+		if name != "web.example" && !strings.HasSuffix(name, ".suffix.example") || strings.Contains(name, "a\\") {
+			t.Errorf("the name server was asked for %v", q)
+		}
+	}
+	for _, m := range asked {
+		if o := m.IsEdns0(); m.Id == 4711 || m.Zero || m.AuthenticatedData || m.CheckingDisabled || o != nil && (len(o.Option) > 0 || o.Do()) {
+			t.Errorf("the name server was asked %v", m)
+		}
+	}
+	// What an address was an answer to does not count for one that was taken out.
+	for _, name := range []string{"lan", "host", "metadata", "alias", "local", "nat64host"} {
+		if got := h.sh("visit http://" + name + ".suffix.example/"); strings.HasSuffix(got, "}\nok") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	nothingLeft(t, packets)
+	if came.Load() > 0 {
+		t.Errorf("the host was reached %d times", came.Load())
+	}
+}
+
+func TestEscapeByTLS(t *testing.T) {
+	n, h := saying(t, "")
+	const closed, at = "connection reset by peer|broken pipe|EOF", " 93.184.216.34:443 "
+	e := escapes{
+		"hello" + at + "web.example": "out: .*", "hello" + at + "WEB.Example": "out: .*",
+		"hello" + at + "web.example records": "out: .*", "hello" + at + "web.example segments": "out: .*",
+		// An address of the name's that it was not an answer to.
+		"hello 151.101.0.223:443 web.example": "connection refused", "hello 93.184.216.34:8443 web.example": "connection refused",
+	}
+	for _, odd := range []string{
+		"other.example", "other.example records", "other.example segments", "other.example twice", "other.example two", "other.example alert",
+		"web.example none", "web.example ech", "web.example.", "web.example..", `web.example\\x00`, `web.example\\x00.other.example`, `other.example\\x00web.example`,
+		"93.184.216.34", "xweb.example", "web.example:443", "''", "suffix.example", ".suffix.example", "a.suffix.example",
+	} {
+		e["hello"+at+odd] = closed
+	}
+	// A second hello behind the first is the server's to judge: it is within the connection.
+	e["hello"+at+"other.example behind"] = ".*"
+	e["raw"+at+`'\x16\x03\x01\x00\x01\x01' '\x17\x03\x03\x00\x01\x01'`] = closed
+	e["raw"+at+`'\x80\x2e\x01\x00\x02\x00\x15'`] = closed + "|i/o timeout"
+	e["raw"+at+`'GET / HTTP/1.1\r\nHost: other.example\r\n\r\n'`] = `out: "HTTP/1.1 403 .*`
+	e["raw"+at+`'CONNECT other.example:443 HTTP/1.1\r\nHost: web.example\r\n\r\n'`] = closed + `|out: "HTTP/1.1 40.*`
+	e.try(t, h, nil)
+	for _, r := range n.Web.Requests() {
+		if r.Host != "web.example" {
+			t.Errorf("a server saw %+v", r)
+		}
+	}
+}
+
+func TestEscapeByHTTP(t *testing.T) {
+	n, h := saying(t, "")
+	before := len(n.Web.Requests())
+	const good = `GET /good HTTP/1.1\r\nHost: web.example\r\n\r\n`
+	e := escapes{}
+	for _, odd := range []string{
+		`GET / HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`GET http://other.example/ HTTP/1.1\r\nHost: web.example\r\n\r\n`,
+		`GET http://web.example@other.example/ HTTP/1.1\r\nHost: web.example\r\n\r\n`,
+		`GET http://other.example/ HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`GET https://other.example/ HTTP/1.1\r\nHost: web.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: web.example\r\nHost: other.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: other.example\r\nHost: web.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost : other.example\r\nHost: web.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\n Host: other.example\r\nHost: web.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: web.example\r\n other.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: web.example,other.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: web.example other.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: web.example\x00.other.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: web.example:22\r\n\r\n`,
+		`GET / HTTP/1.1\nHost: other.example\n\n`,
+		`GET / HTTP/1.1\rHost: other.example\r\r`,
+		`GET / HTTP/1.0\r\n\r\n`, `GET /\r\n`, `GET / HTTP/0.9\r\n\r\n`, `\r\n\r\nGET / HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`GET\t/\tHTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`CONNECT other.example:80 HTTP/1.1\r\nHost: web.example\r\n\r\n`, `CONNECT web.example:80 HTTP/1.1\r\nHost: web.example:80\r\n\r\n' '` + strings.ReplaceAll(good, "web", "other"),
+		`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: web.example\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n' 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: web.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n' '` + strings.ReplaceAll(good, "web", "other"),
+		// Within a connection, behind each other and at once.
+		good + `' '` + strings.ReplaceAll(good, "web", "other"), good + strings.ReplaceAll(good, "web", "other"),
+		// What two parsers may end at different places.
+		`POST / HTTP/1.1\r\nHost: web.example\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`POST / HTTP/1.1\r\nHost: web.example\r\nTransfer-Encoding: chunked\r\nContent-Length: 80\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`POST / HTTP/1.1\r\nHost: web.example\r\nTransfer-Encoding: xchunked\r\nContent-Length: 4\r\n\r\nGET /x HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`POST / HTTP/1.1\r\nHost: web.example\r\nTransfer-Encoding : chunked\r\nContent-Length: 4\r\n\r\nGET /x HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`POST / HTTP/1.1\r\nHost: web.example\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\nGET /x HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`POST / HTTP/1.1\r\nHost: web.example\r\nContent-Length: 4\r\nContent-Length: 50\r\n\r\nGET /x HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`POST / HTTP/1.1\r\nHost: web.example\r\nContent-Length: +4\r\n\r\nGET /x HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`POST / HTTP/1.1\r\nHost: web.example\r\nTransfer-Encoding: chunked\r\n\r\n0;x=\nGET\r\n\r\nGET /x HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: web.example\r\nX: y\rHost: other.example\r\n\r\n`,
+		`GET /\r\nHost: other.example\r\n HTTP/1.1\r\nHost: web.example\r\n\r\n`,
+		`GET / HTTP/1.1\r\nHost: web.example\r\nX: ` + strings.Repeat("x", 40000) + `\r\nHost: other.example\r\n\r\n`,
+		strings.Repeat("x", 40000) + ` / HTTP/1.1\r\nHost: other.example\r\n\r\n`,
+	} {
+		// Whatever is said to it: what counts is what servers see.
+		e["raw 93.184.216.34:80 '"+odd+"'"] = ".*"
+	}
+	e.try(t, h, nil)
+	for _, r := range n.Web.Requests()[before:] {
+		if r.Host != "web.example" || strings.Contains(r.Path, "other") || strings.HasPrefix(r.Path, "/x") || r.Header.Get("Upgrade") == "h2c" {
+			t.Errorf("a server saw %+v", r)
+		}
+	}
+	if got := len(n.Web.Requests()) - before; got < 3 {
+		t.Errorf("servers saw %d requests", got)
+	}
+}
