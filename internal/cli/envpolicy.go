@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/exec-server/exec-server/internal/control"
@@ -51,7 +50,7 @@ type policySetCmd struct {
 	Allow  []string `sep:"none" placeholder:"WORDS" help:"Add a rule. Words are HOST[:PORTS][/PROTOCOLS]: 'pypi.org *.pypi.org', '10.1.0.0/16:22,8000-8100', 'db.example:5432/tcp', '*'. May be repeated."`
 	Deny   []string `sep:"none" placeholder:"WORDS" help:"Add a rule that denies, in the same words. May be repeated."`
 	Remove []int    `placeholder:"N" help:"Remove the rule with that number, as it is shown. May be repeated."`
-	From   string   `xor:"from" placeholder:"FILE" help:"Begin from a whole policy in a file of JSON, as 'policy NAME --json' has it; - is standard input."`
+	From   string   `xor:"from" placeholder:"FILE" help:"Begin from a whole policy in a file of JSON, as 'policy NAME --json' prints it; - is standard input."`
 	Reset  bool     `xor:"from" help:"Begin from what the profile says."`
 	Close  bool     `help:"End open connections that are denied then."`
 	JSON   bool     `name:"json" help:"Print what it is then as JSON."`
@@ -108,26 +107,6 @@ func (s *policySetCmd) edit(name string, in io.Reader) (control.EditPolicy, erro
 		return e, usageError("set: nothing to change is given")
 	}
 	return e, nil
-}
-
-// maxPolicy bounds a file with a policy, in bytes.
-const maxPolicy = 4 << 20
-
-func readPolicy(path string, in io.Reader) (p rules.Policy, err error) {
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return p, fmt.Errorf("--from: %w", err)
-		}
-		defer func() { _ = f.Close() }()
-		in = f
-	}
-	d := json.NewDecoder(io.LimitReader(in, maxPolicy))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return p, fmt.Errorf("--from %s: %w", path, err)
-	}
-	return p, nil
 }
 
 type policyExplainCmd struct {

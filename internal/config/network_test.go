@@ -106,7 +106,7 @@ func TestErrorsOfTheNetwork(t *testing.T) {
 		r + "deny = ['x:80']":                                   `5:1: profile.a.network.rule.deny: "x:80": it is neither an address nor a prefix; ports stand in a key of their own`,
 		r + "deny = ['10.0.0.1/8']":                             `5:1: profile.a.network.rule.deny: "10.0.0.1/8": it has bits beyond its length; was 10.0.0.0/8 meant?`,
 		r + "allow = ['x']\nports = [0]":                        `6:1: profile.a.network.rule.ports: "0" is neither a port from 1 to 65535 nor a range such as "8000-8100"`,
-		r + "allow = ['x']\nports = [1, '9-8']":                 `6:13: profile.a.network.rule.ports: "9-8" is neither a port from 1 to 65535 nor a range such as "8000-8100"`,
+		r + "allow = ['x']\nports = [1, '9-8']":                 `6:13: profile.a.network.rule.ports: "9-8" is reversed: the lower port comes first, as in "8-9"`,
 		r + "allow = ['x']\nports = 1":                          "6:9: profile.a.network.rule.ports: cannot decode TOML integer into a list of ports",
 		r + "allow = 'x'":                                       "5:9: profile.a.network.rule.allow: cannot decode TOML string into a list of strings",
 		r + "allow = ['x']\nprotocols = ['sctp']":               `6:1: profile.a.network.rule.protocols: "sctp" is none of tcp, tls, http, udp, icmp`,

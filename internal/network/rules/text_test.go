@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,28 @@ func TestARuleShowsNoSecret(t *testing.T) {
 	} {
 		if got := (Rule{Allow: []string{"x"}, Credential: c}).String(); got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// Ports in JSON are as in the configuration, and notes of earlier versions are read.
+func TestPortsInJSON(t *testing.T) {
+	text, err := json.Marshal(Rule{Allow: []string{"x"}, Ports: []Ports{{443, 443}, {8000, 8100}}})
+	if want := `{"allow":["x"],"ports":[443,"8000-8100"]}`; err != nil || string(text) != want {
+		t.Errorf("%s, %v, and not %s", text, err, want)
+	}
+	for text, want := range map[string]Ports{
+		`443`: {443, 443}, `"443"`: {443, 443}, `"8000-8100"`: {8000, 8100}, `{"first":1,"last":65535}`: {1, 65535},
+	} {
+		var p Ports
+		if err := json.Unmarshal([]byte(text), &p); err != nil || p != want {
+			t.Errorf("%s is %v, %v", text, p, err)
+		}
+	}
+	for _, text := range []string{`0`, `65536`, `-1`, `1.5`, `true`, `[1]`, `"9-8"`, `"x"`, `{"first":"1"}`} {
+		var p Ports
+		if err := json.Unmarshal([]byte(text), &p); err == nil {
+			t.Errorf("%s is %v", text, p)
 		}
 	}
 }
