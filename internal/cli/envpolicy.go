@@ -135,7 +135,7 @@ func (e *policyExplainCmd) Run(ctx context.Context, common *Common, std Streams,
 		fmt.Fprintf(std.Err, "exec-server: %s is not running: this is about the policy of its profile\n", name)
 	}
 	for _, line := range answer.Lines {
-		if _, err := fmt.Fprintln(std.Out, oneLine(line)); err != nil {
+		if _, err := fmt.Fprintln(std.Out, printable(line)); err != nil {
 			return err
 		}
 	}
