@@ -110,7 +110,7 @@ func (s *policySetCmd) edit(name string, in io.Reader) (control.EditPolicy, erro
 }
 
 type policyExplainCmd struct {
-	Target   string `arg:"" placeholder:"HOST:PORT" help:"HOST:PORT that would be connected to."`
+	Target   string `arg:"" placeholder:"HOST:PORT" help:"HOST:PORT that would be connected to; HOST for icmp."`
 	Protocol string `enum:",tcp,tls,http,udp,icmp" default:"" placeholder:"tls|http|tcp|udp|icmp" help:"How it would be spoken to (what fits the port)."`
 	JSON     bool   `name:"json" help:"Print it as JSON."`
 }
@@ -120,6 +120,9 @@ func (e *policyExplainCmd) Run(ctx context.Context, common *Common, std Streams,
 	ctx, cancel := context.WithTimeout(ctx, policyTime)
 	defer cancel()
 	name := c.Env.Policy.Name.Name
+	if _, err := rules.Ask(e.Target, rules.Protocol(e.Protocol)); err != nil {
+		return usageError("explain " + err.Error())
+	}
 	var answer control.Explained
 	err := common.ask(func(socket string) (err error) {
 		answer, err = control.Explain(ctx, socket, control.ExplainPolicy{Name: name, Target: e.Target, Protocol: rules.Protocol(e.Protocol)})

@@ -156,7 +156,10 @@ func TestWhatIsWrongWithAnEdit(t *testing.T) {
 		{"unknown field \"rule\"", []string{"set", "--from", file}, 1},
 		{"cannot be used more than once", []string{"set", "--mode", "none", "--mode", "open"}, 2},
 		{"expected \"<target>\"", []string{"explain"}, 2},
+		{`explain "github.com" has no port; write HOST:PORT, as in github.com:443`, []string{"explain", "github.com"}, 2},
+		{`"bad_name!" is neither a name nor an address`, []string{"explain", "bad_name!:443"}, 2},
 		{"no exec-server is running for", []string{"explain", "example.org:443"}, 1},
+		{"no exec-server is running for", []string{"explain", "example.org", "--protocol", "icmp"}, 1},
 		{"no exec-server is running for", []string{}, 1},
 		{"no exec-server is running for", []string{"--json"}, 1},
 	} {
