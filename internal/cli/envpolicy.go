@@ -143,8 +143,11 @@ func (e *policyExplainCmd) Run(ctx context.Context, common *Common, std Streams,
 	if e.JSON {
 		return printJSON(std.Out, answer)
 	}
-	if !answer.Running {
-		fmt.Fprintf(std.Err, "exec-server: %s is not running: this is about the policy of its profile\n", name)
+	switch {
+	case !answer.Known:
+		fmt.Fprintf(std.Err, "exec-server: there is no environment %s yet: this is about the policy of profile %s\n", name, answer.Profile)
+	case !answer.Running:
+		fmt.Fprintf(std.Err, "exec-server: %s is not running: this is about the policy of profile %s\n", name, answer.Profile)
 	}
 	for _, line := range answer.Lines {
 		if _, err := fmt.Fprintln(std.Out, printable(line)); err != nil {

@@ -87,7 +87,7 @@ func TestAPolicyIsEdited(t *testing.T) {
 func TestAPolicyIsShown(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := control.Policy{
-		Name: "box", Profile: "default", Running: true,
+		Name: "box", Profile: "default", Running: true, Known: true,
 		Policy: rules.Policy{
 			Mode: rules.Rules, Intercept: true, Limits: rules.Limits{BytesPerSecond: 1 << 20, Bytes: 1 << 30, Connections: 9},
 			Rules: []rules.Rule{
@@ -129,12 +129,16 @@ b     0        2       0         0
 	if out.String() != want {
 		t.Errorf("it is\n%s and not\n%s", out.String(), want)
 	}
-	out.Reset()
-	if err := showPolicy(&out, control.Policy{Name: "box", Profile: "p", Policy: rules.Policy{Mode: rules.None}}, at); err != nil {
-		t.Fatal(err)
-	}
-	if want := "environment  box (not running: this is what its next container begins with)\nprofile      p\nmode         none\n"; out.String() != want {
-		t.Errorf("it is\n%s and not\n%s", out.String(), want)
+	for known, state := range map[bool]string{
+		true: "not running: this is what its next container begins with", false: "there is no environment of that name yet: this is what it would begin with",
+	} {
+		out.Reset()
+		if err := showPolicy(&out, control.Policy{Name: "box", Profile: "p", Known: known, Policy: rules.Policy{Mode: rules.None}}, at); err != nil {
+			t.Fatal(err)
+		}
+		if want := "environment  box (" + state + ")\nprofile      p\nmode         none\n"; out.String() != want {
+			t.Errorf("it is\n%s and not\n%s", out.String(), want)
+		}
 	}
 }
 

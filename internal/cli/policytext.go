@@ -48,7 +48,10 @@ func showPolicy(w io.Writer, p control.Policy, now time.Time) error {
 		return err
 	}
 	state := "running"
-	if !p.Running {
+	switch {
+	case !p.Known:
+		state = "there is no environment of that name yet: this is what it would begin with"
+	case !p.Running:
 		state = "not running: this is what its next container begins with"
 	}
 	out := &lines{w: w}

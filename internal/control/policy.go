@@ -14,6 +14,9 @@ type Policy struct {
 	// Running says that the environment has a sandbox. Else the policy is the one
 	// that its next has.
 	Running bool `json:"running"`
+	// Known says that there is, or was, an environment of that name, or that it is
+	// configured. A harness may connect to any other name as well.
+	Known bool `json:"known"`
 	// Unconfined says that there is no policy, since commands run on the machine.
 	Unconfined bool         `json:"unconfined,omitempty"`
 	Policy     rules.Policy `json:"policy"`
@@ -53,7 +56,10 @@ type ExplainPolicy struct {
 
 // Explained is the answer.
 type Explained struct {
-	Running bool `json:"running"`
+	// These are as in Policy.
+	Profile string `json:"profile"`
+	Running bool   `json:"running"`
+	Known   bool   `json:"known"`
 	rules.Explanation
 }
 
