@@ -40,6 +40,7 @@ func (w *Way) relay(c *connection, s rules.Said) {
 			}
 			return w.again(ctx, c)
 		},
+		Begin:     w.budget.request,
 		Secret:    secrets.Get,
 		Authority: w.authority.Load(),
 		RootCAs:   w.roots,
