@@ -93,8 +93,9 @@ func (d *denials) close() {
 	}
 }
 
-// denied notes what was denied about a connection, of which s was said.
-func (w *Way) denied(c *connection, s rules.Said, d rules.Decision) {
+// denied notes what was denied about a connection, of which s was said. It returns
+// the counter for the bytes of the answer, where there is one.
+func (w *Way) denied(c *connection, s rules.Said, d rules.Decision) *counter {
 	name, what := c.label(s), string(rules.TCP)
 	switch {
 	case s.App != "":
@@ -106,8 +107,8 @@ func (w *Way) denied(c *connection, s rules.Said, d rules.Decision) {
 	if name != c.to.Addr().String() {
 		what += " " + label(name)
 	}
-	w.counters.deny(name, d.Reason)
 	w.denials.add(Denial{What: what, Reason: d.Reason, Rule: d.Rule})
+	return w.counters.deny(name, d.Reason)
 }
 
 // lookup notes what became of a query.

@@ -15,11 +15,13 @@ import (
 var secrets broker.Secrets
 
 // relay has a broker carry the requests of a connection. Each is decided by the
-// policy as it is then, and all go to the address that the program connected to.
-func (w *Way) relay(c *connection, s rules.Said) {
+// policy as it is then, and all go to the address that the program connected to. What
+// was decided by the program's first bytes is d.
+func (w *Way) relay(c *connection, s rules.Said, d rules.Decision) {
 	m := &metered{Conn: c.client, meter: meter{budget: w.budget}, ctx: w.ctx}
 	m.full = func() { w.denied(c, s, rules.Decision{Reason: rules.TooMuch, Rule: -1}) }
-	m.count.Store(&counter{})
+	// A request is read before it is decided about.
+	m.count.Store(w.counters.asked(c.label(s), d))
 	first := &atomic.Pointer[net.TCPConn]{}
 	first.Store(c.upstream)
 	o := broker.Options{
@@ -30,7 +32,7 @@ func (w *Way) relay(c *connection, s rules.Said) {
 			if d.Verdict == rules.Allow {
 				m.count.Store(w.counters.allow(c.label(s)))
 			} else {
-				w.denied(c, s, d)
+				m.count.Store(w.denied(c, s, d))
 			}
 			return d
 		},

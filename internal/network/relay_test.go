@@ -16,7 +16,10 @@ import (
 
 // site serves HTTP at an address, and says who was asked for.
 func (r *rig) site(to string) {
-	h := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { _, _ = io.WriteString(w, q.Host+q.URL.Path) })
+	h := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		_, _ = io.Copy(io.Discard, q.Body)
+		_, _ = io.WriteString(w, q.Host+q.URL.Path)
+	})
 	r.serveAt(to, func(c *net.TCPConn) {
 		l := &once{c: c, ended: make(chan struct{})}
 		s := http.Server{Handler: h, ConnState: func(_ net.Conn, state http.ConnState) {
@@ -89,6 +92,32 @@ func TestRequestsOfAConnection(t *testing.T) {
 	}
 	if d := r.Stats().Denials[0]; d.What != "http 93.184.216.34:80 a.more.test" || d.Reason != rules.ByMode {
 		t.Errorf("%+v", d)
+	}
+}
+
+// Every byte counts for a name, in both directions: a request is read before it is
+// decided about.
+func TestBytesOfRequests(t *testing.T) {
+	r := newRig(t, named, "one.test", "93.184.216.34", "two.test", "93.184.216.34")
+	r.site("93.184.216.34:80")
+	sent := map[string]int{}
+	for _, host := range []string{"one.test", "one.test", "two.test"} {
+		text := "POST / HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n" + strings.Repeat("x", 1000)
+		got, err := say(t, r.must("93.184.216.34:80"), text)
+		if err != nil {
+			t.Error(err)
+		}
+		sent[host] += len(text)
+		sent[host+", in"] += len(got)
+	}
+	s := r.Stats()
+	for _, host := range []string{"one.test", "two.test"} {
+		if c := s.Names[host]; int(c.Out) != sent[host] || int(c.In) != sent[host+", in"] {
+			t.Errorf("%s: %+v, want %v", host, c, sent)
+		}
+	}
+	if s.Used != int64(s.Total.In+s.Total.Out) {
+		t.Errorf("%+v", s)
 	}
 }
 

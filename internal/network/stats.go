@@ -86,12 +86,24 @@ func (c *counters) bytes(name string) *counter {
 	return c.get(name, maxCounted)
 }
 
-// deny counts what is denied.
-func (c *counters) deny(name string, reason rules.Reason) {
+// deny counts what is denied, and returns the counter for the bytes of saying so.
+func (c *counters) deny(name string, reason rules.Reason) *counter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.get(name, maxRefused).denied.Add(1)
 	c.denied[reason]++
+	n := c.get(name, maxRefused)
+	n.denied.Add(1)
+	return n
+}
+
+// asked returns the counter for the bytes of a request that will be decided as d.
+func (c *counters) asked(name string, d rules.Decision) *counter {
+	if d.Verdict == rules.Allow {
+		return c.bytes(name)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.get(name, maxRefused)
 }
 
 // get finds the counter, or makes it while there are less than most. mu is held.
