@@ -27,14 +27,16 @@ func (w *Way) relay(c *connection, s rules.Said, d rules.Decision) {
 	o := broker.Options{
 		To: c.to,
 		Check: func(host string, _ uint16, app rules.Protocol) rules.Decision {
+			return w.named(c, rules.Said{App: app, Name: host})
+		},
+		Decided: func(host string, app rules.Protocol, d rules.Decision, err error) {
 			s := rules.Said{App: app, Name: host}
-			d := w.named(c, s)
-			if d.Verdict == rules.Allow {
+			switch {
+			case d.Verdict == rules.Allow:
 				m.count.Store(w.counters.allow(c.label(s)))
-			} else {
-				m.count.Store(w.denied(c, s, d))
+			case w.ctx.Err() == nil: // what was broken off was not denied
+				m.count.Store(w.failed(c, s, d, err))
 			}
-			return d
 		},
 		Dial: func(ctx context.Context, _ string, _ uint16) (net.Conn, error) {
 			if u := first.Swap(nil); u != nil {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +120,41 @@ func TestBytesOfRequests(t *testing.T) {
 	}
 	if s.Used != int64(s.Total.In+s.Total.Out) {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A credential that cannot be read denies its requests, so that somebody sees it, until
+// it can be.
+func TestACredentialThatIsMissing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	r := newRig(t, rules.Policy{Mode: rules.Rules, Rules: []rules.Rule{
+		{Deny: []string{"two.test"}},
+		{Allow: []string{"one.test"}, Protocols: []rules.Protocol{rules.HTTP}, Credential: &rules.Credential{SecretFile: file}},
+	}}, "one.test", "93.184.216.34")
+	r.site("93.184.216.34:80")
+	c := r.must("93.184.216.34:80")
+	in := bufio.NewReader(c)
+	if status, got := request(t, c, in, "one.test", "/"); status != 502 || strings.Contains(got, file) {
+		t.Errorf("%d %q", status, got)
+	}
+	s := r.Stats()
+	if len(s.Denials) != 1 || s.Denials[0].What != "http 93.184.216.34:80 one.test" || s.Denials[0].Reason != rules.NoSecret || s.Denials[0].Rule != 1 {
+		t.Errorf("%+v", s.Denials)
+	}
+	if s.Total.Allowed != 0 || s.Denied[rules.NoSecret] != 1 {
+		t.Errorf("%+v", s)
+	}
+	if got := r.log.String(); !strings.Contains(got, `"level":"warn"`) || !strings.Contains(got, file) {
+		t.Error(got)
+	}
+	if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, got := request(t, c, in, "one.test", "/"); status != 200 {
+		t.Errorf("%d %q", status, got)
+	}
+	if s := r.Stats(); s.Total.Allowed != 1 || s.Total.Denied != 1 || strings.Contains(r.log.String(), "hunter2") {
+		t.Errorf("%+v, %s", s, r.log)
 	}
 }
 

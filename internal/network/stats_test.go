@@ -1,6 +1,7 @@
 package network
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -61,23 +62,26 @@ func TestDenialsAreLoggedAtAPace(t *testing.T) {
 			return strings.Split(strings.TrimSpace(log.String()), "\n")
 		}
 		for i := range 100 {
-			d.add(Denial{What: fmt.Sprintf("tcp 1.1.1.1:%d", i), Reason: rules.ByRule, Rule: 2})
+			d.add(Denial{What: fmt.Sprintf("tcp 1.1.1.1:%d", i), Reason: rules.ByRule, Rule: 2}, nil)
 		}
 		first := lines()
 		if len(first) != logBurst || first[0] != `{"level":"info","to":"tcp 1.1.1.1:0","reason":"rule","rule":3,"message":"network: denied"}` {
 			t.Errorf("at first %q", first)
 		}
 		time.Sleep(time.Second)
-		d.add(Denial{What: "lookup a.test", Reason: rules.ByMode, Rule: -1})
-		d.add(Denial{What: "lookup b.test", Reason: rules.ByMode, Rule: -1})
-		if got := lines(); len(got) != 1 || got[0] != `{"level":"info","to":"lookup a.test","reason":"mode","suppressed":90,"message":"network: denied"}` {
+		d.add(Denial{What: "lookup a.test", Reason: rules.ByMode, Rule: -1}, nil)
+		d.add(Denial{What: "lookup b.test", Reason: rules.ByMode, Rule: -1}, nil)
+		// What the operator has to mend is not lost among them.
+		d.add(Denial{What: "http c.test", Reason: rules.NoSecret, Rule: 0}, errors.New("no file"))
+		if got := lines(); len(got) != 2 || got[0] != `{"level":"info","suppressed":90,"to":"lookup a.test","reason":"mode","message":"network: denied"}` ||
+			got[1] != `{"level":"warn","error":"no file","to":"http c.test","reason":"credential","rule":1,"message":"network: denied"}` {
 			t.Errorf("after a second %q", got)
 		}
 		d.close()
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], `"suppressed":1,`) {
 			t.Errorf("in the end %q", got)
 		}
-		if got := d.recent(); len(got) != maxDenials || got[0].What != "lookup b.test" || got[maxDenials-1].What != "tcp 1.1.1.1:70" {
+		if got := d.recent(); len(got) != maxDenials || got[0].What != "http c.test" || got[1].What != "lookup b.test" || got[maxDenials-1].What != "tcp 1.1.1.1:71" {
 			t.Errorf("%+v", got)
 		}
 	})
