@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -10,6 +11,9 @@ import (
 	"github.com/exec-server/exec-server/internal/network/broker"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
+
+// maxWhy bounds what a log has of another's words, in bytes.
+const maxWhy = 256
 
 // secrets are those of all environments.
 var secrets broker.Secrets
@@ -47,9 +51,7 @@ func (w *Way) relay(c *connection, s rules.Said, d rules.Decision) {
 		Secret:    secrets.Get,
 		Authority: w.authority.Load(),
 		RootCAs:   w.roots,
-		Failed: func(host string, err error) {
-			w.opts.Log.Debug().Err(err).Str("name", label(host)).Msg("network: request")
-		},
+		Failed:    w.unanswered,
 	}
 	if s.App == rules.TLS {
 		o.Name = s.Name
@@ -57,6 +59,18 @@ func (w *Way) relay(c *connection, s rules.Said, d rules.Decision) {
 	} else {
 		broker.Serve(w.ctx, m, o)
 	}
+}
+
+// unanswered logs what went wrong with a request. That a host's certificate is not
+// believed is the operator's to mend, or to know.
+func (w *Way) unanswered(host string, err error) {
+	var invalid *tls.CertificateVerificationError
+	if !errors.As(err, &invalid) {
+		w.opts.Log.Debug().Err(err).Str("name", label(host)).Msg("network: request")
+		return
+	}
+	why := invalid.Err.Error() // which has names out of the certificate, of any length
+	w.certificates.next(w.opts.Log.Warn).Str("name", label(host)).Str("error", why[:min(len(why), maxWhy)]).Msg("network: the host's certificate is not valid")
 }
 
 // again makes another upstream side for a connection, which has a place of its own.

@@ -3,6 +3,8 @@ package network
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/exec-server/exec-server/internal/ca"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
@@ -155,6 +158,40 @@ func TestACredentialThatIsMissing(t *testing.T) {
 	}
 	if s := r.Stats(); s.Total.Allowed != 1 || s.Total.Denied != 1 || strings.Contains(r.log.String(), "hunter2") {
 		t.Errorf("%+v, %s", s, r.log)
+	}
+}
+
+// That a host's certificate is not believed is in the log.
+func TestACertificateThatIsNotBelieved(t *testing.T) {
+	r := web(t, named, "one.test")
+	text, err := ca.New("a CA of one's own", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := ca.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.serveAt("93.184.216.34:443", func(c *net.TCPConn) {
+		defer c.Close()
+		_ = tls.Server(c, &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return public.Leaf("one.test", time.Now())
+		}}).HandshakeContext(context.Background())
+	})
+	r.opts.Dir, r.roots = t.TempDir(), x509.NewCertPool()
+	t.Setenv("ONE_KEY", "hunter2")
+	if err := r.Set(rules.Policy{Mode: rules.Rules, Intercept: true, Rules: []rules.Rule{
+		{Allow: []string{"one.test"}, Credential: &rules.Credential{SecretEnv: "ONE_KEY"}},
+	}}, false); err != nil {
+		t.Fatal(err)
+	}
+	c := tls.Client(r.must("93.184.216.34:443"), &tls.Config{ServerName: "one.test", InsecureSkipVerify: true})
+	if status, got := request(t, c, bufio.NewReader(c), "one.test", "/"); status != 502 || !strings.Contains(got, "certificate of one.test:443 is not valid") {
+		t.Errorf("%d %q", status, got)
+	}
+	want := `{"level":"warn","name":"one.test:443","error":"x509: certificate signed by unknown authority","message":"network: the host's certificate is not valid"}`
+	if got := r.log.String(); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
+		t.Error(got)
 	}
 }
 

@@ -2,6 +2,7 @@ package network
 
 import (
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/time/rate"
@@ -19,6 +20,9 @@ type sparse struct {
 func newSparse(perSecond rate.Limit, burst int) *sparse {
 	return &sparse{limit: rate.NewLimiter(perSecond, burst)}
 }
+
+// newWarnings is for what lasts until somebody does something about it.
+func newWarnings() *sparse { return newSparse(rate.Every(10*time.Second), 3) }
 
 // next is a line of that level, with how many were not logged before it; or nil, which
 // logs nothing, if there were many lately.
