@@ -118,6 +118,10 @@ func (w *Way) lookup(e names.Event) {
 		w.counters.deny(e.Name, e.Reason)
 		w.denials.add(Denial{What: what, Reason: e.Reason, Rule: e.Rule}, nil)
 	case names.Failed:
-		w.opts.Log.Debug().Err(e.Err).Str("name", label(e.Name)).Msg("network: lookup")
+		if w.ctx.Err() != nil {
+			return // it was broken off
+		}
+		w.failures.Add(1)
+		w.unresolved.next(w.opts.Log.Warn).Err(e.Err).Str("name", label(e.Name)).Msg("network: a lookup failed")
 	}
 }

@@ -30,6 +30,8 @@ type Stats struct {
 	Denials []Denial `json:"denials"`
 	// Lookups is how many names were looked up and allowed.
 	Lookups uint64 `json:"lookups"`
+	// FailedLookups is how many were allowed, and got no answer from a name server.
+	FailedLookups uint64 `json:"failed_lookups"`
 	// Used is how many bytes count for Policy.Bytes, Options.Used included.
 	Used int64 `json:"used_bytes"`
 	// Open is how many connections are open or in the making.

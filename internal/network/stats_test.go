@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/exec-server/exec-server/internal/network/names"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
@@ -85,4 +86,27 @@ func TestDenialsAreLoggedAtAPace(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// Name servers that are away leave a trace, though not a line for each lookup; the end
+// of the way, which breaks lookups off, does not.
+func TestLookupsThatFail(t *testing.T) {
+	r := newRig(t, named)
+	e := names.Event{Kind: names.Failed, Name: "one.test", Err: errors.New("ask 192.0.2.53:53: i/o timeout")}
+	for range 100 {
+		r.lookup(e)
+	}
+	if n := r.Stats().FailedLookups; n != 100 {
+		t.Errorf("%d failed", n)
+	}
+	want := `{"level":"warn","error":"ask 192.0.2.53:53: i/o timeout","name":"one.test","message":"network: a lookup failed"}` + "\n"
+	if got := r.log.String(); !strings.HasPrefix(got, want+want+want) || strings.Count(got, "\n") > 10 {
+		t.Error(got)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r.lookup(e); r.Stats().FailedLookups != 100 {
+		t.Error("one that was broken off counts")
+	}
 }

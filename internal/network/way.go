@@ -222,7 +222,7 @@ func (w *Way) Close() error {
 func (w *Way) Stats() Stats {
 	s := w.counters.read()
 	s.Denials = w.denials.recent()
-	s.Lookups = w.lookups.Load()
+	s.Lookups, s.FailedLookups = w.lookups.Load(), w.failures.Load()
 	s.Used = w.budget.used.Load()
 	s.Open = w.budget.connections()
 	return s
