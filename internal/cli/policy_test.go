@@ -96,7 +96,7 @@ func TestAPolicyIsShown(t *testing.T) {
 			},
 		},
 		Stats: &network.Stats{
-			Total: network.Count{Allowed: 3, Denied: 2, In: 10, Out: 20}, Open: 1, Lookups: 5, Used: 1 << 28,
+			Total: network.Count{Allowed: 3, Denied: 2, In: 10, Out: 20}, Open: 1, Lookups: 5, FailedLookups: 6, Used: 1 << 28,
 			Denied:  map[rules.Reason]uint64{rules.ByMode: 1, rules.ByRule: 1},
 			Names:   map[string]network.Count{"b": {Denied: 2}, "a": {Allowed: 3, In: 10, Out: 20}},
 			Denials: []network.Denial{{At: at, What: "tcp 10.0.0.1:22", Reason: rules.ByRule, Rule: 1}, {At: at, What: "lookup x\x1b[2J", Reason: rules.ByMode, Rule: -1}, {At: at, What: "tcp 1.1.1.1:443", Reason: rules.NoName, Rule: 0}},
@@ -116,6 +116,7 @@ limit        9 connections at a time
 rule 1       allow a.example:443 *.b.example:443
 rule 2       deny 10.0.0.0/8
 traffic      3 allowed, 2 denied, 1 open, 5 lookups, 10 bytes in, 20 bytes out
+lookups      6 failed: no name server has answered
 denied       1 by mode
 denied       1 by rule
 last denied  tcp 10.0.0.1:22: rule 2 (1m ago)

@@ -119,6 +119,9 @@ const (
 
 func (l *lines) stats(s network.Stats, now time.Time) {
 	l.print("traffic      %d allowed, %d denied, %d open, %d lookups, %d bytes in, %d bytes out", s.Total.Allowed, s.Total.Denied, s.Open, s.Lookups, s.Total.In, s.Total.Out)
+	if s.FailedLookups > 0 {
+		l.print("lookups      %d failed: no name server has answered", s.FailedLookups)
+	}
 	for _, reason := range slices.Sorted(maps.Keys(s.Denied)) {
 		l.print("denied       %d by %s", s.Denied[reason], reason)
 	}
