@@ -80,6 +80,7 @@ func (s *policySetCmd) Run(ctx context.Context, common *Common, std Streams, c *
 	if err != nil {
 		return err
 	}
+	notes(std, p.Notes)
 	if s.JSON {
 		return printJSON(std.Out, p)
 	}

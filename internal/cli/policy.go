@@ -44,7 +44,30 @@ func (d *daemon) EditPolicy(ctx context.Context, e control.EditPolicy) (control.
 		return control.Policy{}, fmt.Errorf("the policy of %s stays as it is: %w", e.Name, err)
 	}
 	d.log.Info().Str("environment", e.Name).Str("mode", string(p.Mode)).Int("rules", len(p.Rules)).Msg("network policy changed")
-	return d.Policy(ctx, e.Name)
+	changed, err := d.Policy(ctx, e.Name)
+	changed.Notes = idle(p, len(p.Rules)-len(e.Add))
+	return changed, err
+}
+
+// mostIdle bounds what idle says.
+const mostIdle = 5
+
+// idle says which rules, from that index on, do not do what they say.
+func idle(p rules.Policy, from int) []string {
+	if from == len(p.Rules) {
+		return nil
+	} else if p.Mode == rules.None {
+		return []string{"with mode none no rule counts: there is no way out. --mode rules lets out what they allow"}
+	}
+	table, err := rules.Compile(p)
+	if err != nil {
+		return nil
+	}
+	notes := table.Outranked(from)
+	if n := len(notes); n > mostIdle {
+		notes = append(notes[:mostIdle], fmt.Sprintf("and %d more such rules", n-mostIdle))
+	}
+	return notes
 }
 
 // edited is a policy after an edit.

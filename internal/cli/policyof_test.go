@@ -3,12 +3,16 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rs/zerolog"
 
 	"github.com/exec-server/exec-server/internal/config"
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/gateway"
+	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
 // A name that is mistyped is no error, since any name may be connected to, but is said
@@ -42,5 +46,40 @@ func TestThePolicyOfAnEnvironmentThatNobodyMade(t *testing.T) {
 	}
 	if _, err := d.Policy(t.Context(), "../x"); err == nil {
 		t.Error("what is no name has a policy")
+	}
+}
+
+// Rules that do nothing are not passed over in silence.
+func TestRulesThatDoNotCount(t *testing.T) {
+	for mode, says := range map[string]string{"none": `"profile":"a","mode":"none","rules":1,"message":"the profile's rules do not count`, "rules": ""} {
+		var out strings.Builder
+		d := &daemon{cfg: config.Default(), log: zerolog.New(&out)}
+		d.cfg.Profiles["a"] = config.Profile{Network: config.ProfileNetwork{Mode: mode, Rules: []config.Rule{{Allow: []string{"a.example"}}}}}
+		d.warnNetwork()
+		if !strings.Contains(out.String(), says) || says == "" && out.Len() > 0 {
+			t.Errorf("with mode %s the log is %q", mode, out.String())
+		}
+	}
+	allow, deny := rules.Rule{Allow: []string{"10.20.0.5"}, Ports: []rules.Ports{{First: 5432, Last: 5432}}}, rules.Rule{Deny: []string{"10.20.0.5"}}
+	for _, c := range []struct {
+		mode  rules.Mode
+		rules []rules.Rule
+		from  int
+		says  string
+	}{
+		{rules.None, []rules.Rule{allow}, 0, "with mode none no rule counts"},
+		{rules.None, []rules.Rule{allow}, 1, ""},
+		{rules.Rules, []rules.Rule{allow, deny}, 1, "rule 2 does not deny what rule 1 allows"},
+		{rules.Rules, []rules.Rule{allow, deny}, 2, ""},
+		{rules.Rules, []rules.Rule{allow}, 0, ""},
+	} {
+		notes := strings.Join(idle(rules.Policy{Mode: c.mode, Rules: c.rules}, c.from), "\n")
+		if !strings.HasPrefix(notes, c.says) || c.says == "" && notes != "" {
+			t.Errorf("%+v: %q", c, notes)
+		}
+	}
+	many := append(slices.Repeat([]rules.Rule{allow}, mostIdle+2), deny)
+	if notes := idle(rules.Policy{Mode: rules.Rules, Rules: many}, mostIdle+2); len(notes) != mostIdle+1 || notes[mostIdle] != "and 2 more such rules" {
+		t.Errorf("%q", notes)
 	}
 }

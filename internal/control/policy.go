@@ -22,6 +22,8 @@ type Policy struct {
 	Policy     rules.Policy `json:"policy"`
 	// Stats are the counters of the sandbox.
 	Stats *network.Stats `json:"stats,omitempty"`
+	// Notes are for the user who has changed it, a sentence each.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // EditPolicy says what is to become of the policy of a running environment, one
