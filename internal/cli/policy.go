@@ -32,7 +32,7 @@ func (d *daemon) EditPolicy(ctx context.Context, e control.EditPolicy) (control.
 	case err != nil:
 		return control.Policy{}, err
 	case d.cfg.Runtime == "host":
-		return control.Policy{}, fmt.Errorf("%s has no network policy: with --runtime host commands have the network of this machine", e.Name)
+		return control.Policy{}, unconfinedError(e.Name)
 	case n == nil:
 		return control.Policy{}, d.unmade(e.Name, s.Profile)
 	}
@@ -110,7 +110,7 @@ func (d *daemon) ExplainPolicy(ctx context.Context, q control.ExplainPolicy) (co
 	case err != nil:
 		return control.Explained{}, err
 	case d.cfg.Runtime == "host":
-		return control.Explained{}, fmt.Errorf("%s has no network policy: with --runtime host commands have the network of this machine", q.Name)
+		return control.Explained{}, unconfinedError(q.Name)
 	}
 	question, err := rules.Ask(q.Target, q.Protocol)
 	if err != nil {

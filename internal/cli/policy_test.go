@@ -211,12 +211,27 @@ func TestWhatIsWrongWithAnEdit(t *testing.T) {
 		{"no exec-server is running for", []string{"explain", "example.org:443"}, 1},
 		{"no exec-server is running for", []string{"explain", "example.org", "--protocol", "icmp"}, 1},
 		{"no exec-server is running for", []string{}, 1},
+		{"; with --runtime host there is no network policy", []string{}, 1},
+		{"box has no network policy: with --runtime host", []string{"set", "--mode", "none", "--runtime", "host"}, 1},
+		{"box has no network policy: with --runtime host", []string{"explain", "a:1", "--runtime", "host"}, 1},
 		{"no exec-server is running for", []string{"--json"}, 1},
 	} {
 		root := t.TempDir()
 		if _, err := exec(t, tt.status, "", append([]string{"--root", root, "env", "policy", "box"}, tt.args...)...); !strings.Contains(err, tt.says) {
 			t.Errorf("%s says %q, and not %q", tt.args, err, tt.says)
 		}
+	}
+}
+
+// A server without containers need not be asked.
+func TestTheHostHasNoPolicyToAskFor(t *testing.T) {
+	bare(t)
+	root := t.TempDir()
+	if out, _ := exec(t, 0, "", "--root", root, "--runtime", "host", "env", "policy", "box"); !strings.HasPrefix(out, "box has no network policy: with --runtime host") {
+		t.Errorf("it is %q", out)
+	}
+	if out, _ := exec(t, 0, "", "--root", root, "--runtime", "host", "env", "policy", "box", "--json"); !strings.Contains(out, `"unconfined": true`) {
+		t.Errorf("as JSON it is %q", out)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,4 +54,26 @@ func (d *daemon) unmade(name, profile string) error {
 	}
 	return fmt.Errorf("nothing has changed: %s, and its next container begins with [profile.%s.network] of the configuration; "+
 		"change that and start the server again, or wait until a harness has connected to it", state, profile)
+}
+
+// unconfinedError says of an environment of that name that nothing confines it.
+type unconfinedError string
+
+// Error says why.
+func (e unconfinedError) Error() string {
+	return string(e) + " has no network policy: with --runtime host commands have the network of this machine"
+}
+
+// askPolicy is ask for the policy of an environment. Servers without containers mostly
+// cannot be asked, and need not be.
+func (c *Common) askPolicy(name string, do func(socket string) error) error {
+	err := c.ask(do)
+	none, ok := errors.AsType[noDaemonError](err)
+	if !ok {
+		return err
+	}
+	if cfg, err := c.load(); err == nil && cfg.Runtime == "host" {
+		return unconfinedError(name)
+	}
+	return fmt.Errorf("%w; with --runtime host there is no network policy", none)
 }

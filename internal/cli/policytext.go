@@ -44,7 +44,7 @@ func parseRules(words string, denies bool) (all []rules.Rule, err error) {
 // showPolicy prints a policy and, of a sandbox, the counters.
 func showPolicy(w io.Writer, p control.Policy, now time.Time) error {
 	if p.Unconfined {
-		_, err := fmt.Fprintf(w, "%s has no network policy: with --runtime host commands have the network of this machine\n", p.Name)
+		_, err := fmt.Fprintln(w, unconfinedError(p.Name))
 		return err
 	}
 	state := "running"
