@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -9,13 +10,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/exec-server/exec-server/internal/network/rules"
-)
-
-const (
-	// usualConnections bounds the connections of an environment whose policy does not.
-	usualConnections = 1024
-	// maxConnections bounds them whatever its policy says.
-	maxConnections = 4096
 )
 
 // direction is which way bytes go.
@@ -79,10 +73,7 @@ func perSecond(n int64) *rate.Limiter {
 // enter takes a connection's place, which leave gives back. It is false if there
 // is none.
 func (b *budget) enter() bool {
-	most := usualConnections
-	if n := b.now.Load().Connections; n > 0 {
-		most = min(maxConnections, n)
-	}
+	most := cmp.Or(b.now.Load().Connections, rules.UsualConnections)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.open >= most || !b.places.enter(b.open) {
