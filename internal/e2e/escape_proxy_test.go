@@ -9,7 +9,7 @@ import (
 
 // A command's own proxy, whatever it is told to allow, gets no farther than the policy.
 func TestEscapeByAManagedProxy(t *testing.T) {
-	n, h := saying(t, "")
+	n, _, _, h := saying(t)
 	came := hostServices(t, n, "7777")
 	packets := n.Capture(t)
 	targets := []string{"http://web.example/", "http://other.example/", "http://151.101.0.223/", "http://169.254.169.254/", "http://10.99.0.2:7777/", "http://84.32.10.2:7777/", "http://metadata.suffix.example/", "http://[fd00:ec2::254]/"}

@@ -27,7 +27,7 @@ func ask(t *testing.T, name string, kind uint16, f func(*dns.Msg)) string {
 
 // saying is a sandbox in which web.example is allowed and other.example, on the same
 // address, is not.
-func saying(t *testing.T, more string) (*testnet.Internet, *harness) {
+func saying(t *testing.T) (*testnet.Internet, *root, *server, *harness) {
 	n, config := newInternet(t)
 	n.DNS.Set("other.example", time.Minute, testnet.Web.String())
 	n.DNS.Set("*.suffix.example", time.Minute, testnet.Web.String())
@@ -38,15 +38,16 @@ func saying(t *testing.T, more string) (*testnet.Internet, *harness) {
 	} {
 		n.DNS.Set(name+".suffix.example", time.Second, to)
 	}
-	r := newRoot(t, config+profile+"[profile.default.network]\nmode = \"rules\"\n"+more+
+	r := newRoot(t, config+profile+"[profile.default.network]\nmode = \"rules\"\n"+
 		"[[profile.default.network.rule]]\nallow = [\"web.example\", \"*.suffix.example\"]\n")
-	h := r.serveIn(n).connect("/", "")
+	s := r.serveIn(n)
+	h := s.connect("/", "")
 	h.sh("visit http://web.example/") // so that its address is known
-	return n, h
+	return n, r, s, h
 }
 
 func TestEscapeByDNS(t *testing.T) {
-	n, h := saying(t, "")
+	n, r, s, h := saying(t)
 	came := hostServices(t, n, "80")
 	packets := n.Capture(t)
 	const secret = "c2VjcmV0.other.example."
@@ -120,13 +121,28 @@ func TestEscapeByDNS(t *testing.T) {
 		}
 	}
 	nothingLeft(t, packets)
+	// What is logged of it is short and printable.
+	if log := s.logs.String(); len(log) > 64<<10 || strings.ContainsFunc(log, func(c rune) bool { return c < ' ' && c != '\n' || c > '~' }) {
+		t.Errorf("the log has %d bytes, or what is not printable", len(log))
+	}
+	r.policy(0, "set", "--mode", "open")
+	e = escapes{}
+	for _, name := range []string{"254.169.254.169.in-addr.arpa.", "1.0.99.10.in-addr.arpa.", "2.10.32.84.in-addr.arpa.", "secret.in-addr.arpa.", "secret.ip6.arpa.", "in-addr.arpa."} {
+		e["query 192.0.0.1:53 "+ask(t, name, dns.TypePTR, nil)] = "rcode 3"
+	}
+	e.try(t, h, nil)
+	for _, q := range n.DNS.Queries() {
+		if q.Type == "PTR" {
+			t.Errorf("the name server was asked for %v", q)
+		}
+	}
 	if came.Load() > 0 {
 		t.Errorf("the host was reached %d times", came.Load())
 	}
 }
 
 func TestEscapeByTLS(t *testing.T) {
-	n, h := saying(t, "")
+	n, _, _, h := saying(t)
 	const closed, at = "connection reset by peer|broken pipe|EOF", " 93.184.216.34:443 "
 	e := escapes{
 		"hello" + at + "web.example": "out: .*", "hello" + at + "WEB.Example": "out: .*",
@@ -156,7 +172,7 @@ func TestEscapeByTLS(t *testing.T) {
 }
 
 func TestEscapeByHTTP(t *testing.T) {
-	n, h := saying(t, "")
+	n, _, _, h := saying(t)
 	before := len(n.Web.Requests())
 	const good = `GET /good HTTP/1.1\r\nHost: web.example\r\n\r\n`
 	e := escapes{}

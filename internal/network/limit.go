@@ -30,8 +30,9 @@ type budget struct {
 	// places are those of all environments.
 	places *places
 
-	mu   sync.Mutex // guards open
-	open int
+	mu       sync.Mutex // guards what follows
+	open     int
+	requests int
 }
 
 // limits are rules.Limits with what counts down; nil is without limit.
@@ -73,10 +74,9 @@ func perSecond(n int64) *rate.Limiter {
 // enter takes a connection's place, which leave gives back. It is false if there
 // is none.
 func (b *budget) enter() bool {
-	most := cmp.Or(b.now.Load().Connections, rules.UsualConnections)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open >= most || !b.places.enter(b.open) {
+	if b.open >= b.most() || !b.places.enter(b.open) {
 		return false
 	}
 	b.open++
@@ -101,6 +101,25 @@ func (b *budget) connections() int {
 func (b *budget) fresh() bool {
 	l := b.now.Load().fresh
 	return l == nil || l.Allow()
+}
+
+// most is how many connections there may be.
+func (b *budget) most() int { return cmp.Or(b.now.Load().Connections, rules.UsualConnections) }
+
+// request is told that a request begins, of which HTTP/2 has many on a connection: there
+// may be as many as connections. It returns what is called at its end, or nil.
+func (b *budget) request() (end func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.requests >= b.most() {
+		return nil
+	}
+	b.requests++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.requests--
+	}
 }
 
 // await waits until a new connection may begin.

@@ -101,6 +101,19 @@ func TestConnections(t *testing.T) {
 	}
 }
 
+// There are as many requests as connections may be.
+func TestRequests(t *testing.T) {
+	b := newBudget(rules.Limits{Connections: 2}, 0)
+	end := b.request()
+	if b.request() == nil || b.request() != nil {
+		t.Error("there are not two")
+	}
+	end()
+	if b.request() == nil || b.request() != nil {
+		t.Error("there is not another when one has ended")
+	}
+}
+
 func TestConnectionsPerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(rules.Limits{ConnectionsPerSecond: 2}, 0)

@@ -48,6 +48,7 @@ func (w *Way) relay(c *connection, s rules.Said, d rules.Decision) {
 			}
 			return w.again(ctx, c)
 		},
+		Begin:     w.budget.request,
 		Secret:    secrets.Get,
 		Authority: w.authority.Load(),
 		RootCAs:   w.roots,

@@ -25,8 +25,8 @@ const (
 	// continueTime is how long a host may take to ask for a body that the client holds
 	// back; then it is sent anyway.
 	continueTime = time.Second
-	// maxAnswerHead bounds the head of an answer, in bytes.
-	maxAnswerHead = 1 << 20
+	// maxAnswerHead bounds the head of an answer, in bytes, as browsers do.
+	maxAnswerHead = 256 << 10
 	// maxIdle bounds the connections that wait for the next request, of one client, and
 	// maxIdleTime how long they do.
 	maxIdle     = 4

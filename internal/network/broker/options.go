@@ -25,6 +25,9 @@ type Options struct {
 	// is a name in lower case without a dot at its end, or an address, or "" if the
 	// request (of HTTP/1.0) has none. Everything but rules.Allow refuses it.
 	Check func(host string, port uint16, app rules.Protocol) rules.Decision
+	// Begin is told of each request before that, and what it returns when the request is
+	// over. If that is nil there is no room for the request. It may be nil itself.
+	Begin func() (end func())
 	// Decided is told what became of each request that Check was asked about, before
 	// anything of it is sent; it may be nil. That is Check's decision, or
 	// rules.NoSecret with the error of that, which has no secret.

@@ -89,6 +89,27 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
+// A request for which there is no room is not looked at.
+func TestTooManyRequests(t *testing.T) {
+	w := start(t, func(http.ResponseWriter, *http.Request) {})
+	room, ended := 1, 0
+	w.o.Begin = func() func() {
+		if room--; room < 0 {
+			return nil
+		}
+		return func() { ended++ }
+	}
+	c := w.connect()
+	for _, want := range []int{200, 503} {
+		if a := w.exchange(c, "GET", "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", 1)[0]; a.StatusCode != want {
+			t.Errorf("%s, want %d", a.Status, want)
+		}
+	}
+	if ended != 1 || len(w.seen(&w.checked)) != 1 {
+		t.Errorf("%d have ended, and %q were decided about", ended, w.seen(&w.checked))
+	}
+}
+
 // TestSmuggling has requests whose end can be seen in two ways: what arrives is one.
 func TestSmuggling(t *testing.T) {
 	const hidden = "GET /hidden HTTP/1.1\r\nHost: denied.test\r\n\r\n"

@@ -39,6 +39,14 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	defer s.handlers.leave()
+	if s.o.Begin != nil {
+		end := s.o.Begin()
+		if end == nil {
+			refuse(w, http.StatusServiceUnavailable, "there are too many requests at once")
+			return
+		}
+		defer end()
+	}
 	switch {
 	case r.Method == http.MethodConnect:
 		refuse(w, http.StatusMethodNotAllowed, "this is not a proxy")

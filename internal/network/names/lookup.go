@@ -89,6 +89,9 @@ func (n *Names) ask(ctx context.Context, name string, qtype uint16) (*reply, err
 		return nil, errBusy
 	}
 	defer func() { <-n.asking }()
+	if len(n.asking) > n.o.Upstream.room() {
+		return nil, errBusy // there are to be some for others
+	}
 	return n.o.Upstream.ask(ctx, name, qtype)
 }
 

@@ -79,6 +79,28 @@ func TestTooManyDatagrams(t *testing.T) {
 	}
 }
 
+// Who has many questions on their way leaves some for those who have few.
+func TestQuestionsOfAll(t *testing.T) {
+	u := upstream(t, newZone(t, "a.example.com. 60 A 151.101.1.1"))
+	e, other := newEnvironment(t, u, allowing("a.example.com")), newEnvironment(t, u, allowing("a.example.com"))
+	for range maxFlights - 8 {
+		u.slots <- struct{}{}
+	}
+	for range 8 {
+		e.asking <- struct{}{}
+	}
+	if _, err := e.lookup(t.Context(), "a.example.com", false); err != errBusy {
+		t.Errorf("one more of many: %v", err)
+	}
+	if _, err := other.lookup(t.Context(), "a.example.com", false); err != nil {
+		t.Errorf("one of few: %v", err)
+	}
+	<-e.asking
+	if _, err := e.lookup(t.Context(), "a.example.com", false); err != nil {
+		t.Errorf("when there are fewer: %v", err)
+	}
+}
+
 func TestTooManyConnections(t *testing.T) {
 	e := newEnvironment(t, upstream(t, newZone(t)), allowing("a.example.com")).serve()
 	var conns []net.Conn

@@ -83,6 +83,10 @@ func (u *Upstream) ask(ctx context.Context, name string, qtype uint16) (*reply, 
 	}
 }
 
+// room is how many more questions there can be. An environment that has as many on
+// their way gets no answer, so that others find some too.
+func (u *Upstream) room() int { return cap(u.slots) - len(u.slots) }
+
 // askServers asks one server after the other. Those that say that they cannot are
 // asked once, those that say nothing again.
 func (u *Upstream) askServers(ctx context.Context, name string, qtype uint16) (*reply, error) {

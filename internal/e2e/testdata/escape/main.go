@@ -15,7 +15,7 @@ import (
 var ways = map[string]func(args []string) (string, error){
 	"tcp": tcp, "marked": marked, "routed": routed, "udp": udp, "send": send,
 	"families": families, "vsock": vsock, "uring": uring, "tun": tun,
-	"icmp": icmp, "forge": forge, "forge6": forge6, "frame": frame,
+	"icmp": icmp, "forge": forge, "forge6": forge6, "frame": frame, "out": frameOut,
 	"route": addRoute, "address": addAddress, "link": addLink, "flush": flushRules, "queue": takeQueue, "conntrack": flushConnections, "seize": seize,
 	"newnet": newNamespaces, "setns": enterInit, "sysctl": writeSysctl, "unix": connectUnix, "abstract": listAbstract,
 	"query": query, "hello": sayHello, "raw": sayRaw, "https": request, "get": get,

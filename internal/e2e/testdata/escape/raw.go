@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 
@@ -131,6 +132,29 @@ func frame(args []string) (string, error) {
 	}
 	defer unix.Close(fd)
 	return "sent", unix.Sendto(fd, b, 0, &unix.SockaddrLinklayer{Protocol: 8, Ifindex: 1, Halen: 6})
+}
+
+// frameOut puts a packet onto the interface that is no loopback, for the host's end.
+func frameOut(args []string) (string, error) {
+	b, _ := packet4(args)
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", err
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	for _, i := range all {
+		if len(i.HardwareAddr) == 6 {
+			to := &unix.SockaddrLinklayer{Protocol: 8, Ifindex: i.Index, Halen: 6}
+			copy(to.Addr[:], i.HardwareAddr)
+			to.Addr[5] = 0 // as the host's end has it
+			return "sent", unix.Sendto(fd, b, 0, to)
+		}
+	}
+	return "", errors.New("no such interface")
 }
 
 // icmp asks for an echo, by a socket of each kind that there is for it.
