@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
+	"reflect"
 	"time"
 
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/network/rules"
+	"github.com/exec-server/exec-server/internal/units"
 )
 
 type envPolicyCmd struct {
@@ -51,10 +52,16 @@ type policySetCmd struct {
 	Allow  []string `sep:"none" placeholder:"WORDS" help:"Add a rule. Words are HOST[:PORTS][/PROTOCOLS]: 'pypi.org *.pypi.org', '10.1.0.0/16:22,8000-8100', 'db.example:5432/tcp', '*'. May be repeated."`
 	Deny   []string `sep:"none" placeholder:"WORDS" help:"Add a rule that denies, in the same words. May be repeated."`
 	Remove []int    `placeholder:"N" help:"Remove the rule with that number, as it is shown. May be repeated."`
-	From   string   `xor:"from" placeholder:"FILE" help:"Begin from a whole policy in a file of JSON, as 'policy NAME --json' has it; - is standard input."`
-	Reset  bool     `xor:"from" help:"Begin from what the profile says."`
-	Close  bool     `help:"End open connections that are denied then."`
-	JSON   bool     `name:"json" help:"Print what it is then as JSON."`
+
+	Bandwidth      *units.Size `placeholder:"SIZE" help:"Most bytes a second in each direction, as in 10MiB; 0 is no limit."`
+	Volume         *units.Size `placeholder:"SIZE" help:"Most bytes in both directions together, with what has passed; 0 is no limit."`
+	Connections    *int        `placeholder:"N" help:"Most connections at a time; 0 is no limit of its own."`
+	ConnectionRate *int        `placeholder:"N" help:"Most new connections a second; 0 is no limit."`
+
+	From  string `xor:"from" placeholder:"FILE" help:"Begin from a whole policy in a file of JSON, as 'policy NAME --json' prints it; - is standard input."`
+	Reset bool   `xor:"from" help:"Begin from what the profile says."`
+	Close bool   `help:"End open connections that are denied then."`
+	JSON  bool   `name:"json" help:"Print what it is then as JSON."`
 }
 
 // Run changes the policy, and shows what it is then.
@@ -80,7 +87,8 @@ func (s *policySetCmd) Run(ctx context.Context, common *Common, std Streams, c *
 }
 
 func (s *policySetCmd) edit(name string, in io.Reader) (control.EditPolicy, error) {
-	e := control.EditPolicy{Name: name, Reset: s.Reset, Mode: rules.Mode(s.Mode), Close: s.Close}
+	e := control.EditPolicy{Name: name, Reset: s.Reset, Mode: rules.Mode(s.Mode), Close: s.Close,
+		Bandwidth: (*int64)(s.Bandwidth), Volume: (*int64)(s.Volume), Connections: s.Connections, ConnectionRate: s.ConnectionRate}
 	for _, n := range s.Remove {
 		e.Remove = append(e.Remove, n-1)
 	}
@@ -104,34 +112,14 @@ func (s *policySetCmd) edit(name string, in io.Reader) (control.EditPolicy, erro
 		}
 		e.Whole = &whole
 	}
-	if !e.Reset && e.Whole == nil && len(e.Add)+len(e.Remove) == 0 && e.Mode == "" && !e.Close {
+	if reflect.DeepEqual(e, control.EditPolicy{Name: name}) {
 		return e, usageError("set: nothing to change is given")
 	}
 	return e, nil
 }
 
-// maxPolicy bounds a file with a policy, in bytes.
-const maxPolicy = 4 << 20
-
-func readPolicy(path string, in io.Reader) (p rules.Policy, err error) {
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return p, fmt.Errorf("--from: %w", err)
-		}
-		defer func() { _ = f.Close() }()
-		in = f
-	}
-	d := json.NewDecoder(io.LimitReader(in, maxPolicy))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return p, fmt.Errorf("--from %s: %w", path, err)
-	}
-	return p, nil
-}
-
 type policyExplainCmd struct {
-	Target   string `arg:"" placeholder:"HOST:PORT" help:"HOST:PORT that would be connected to."`
+	Target   string `arg:"" placeholder:"HOST:PORT" help:"HOST:PORT that would be connected to; HOST for icmp."`
 	Protocol string `enum:",tcp,tls,http,udp,icmp" default:"" placeholder:"tls|http|tcp|udp|icmp" help:"How it would be spoken to (what fits the port)."`
 	JSON     bool   `name:"json" help:"Print it as JSON."`
 }
@@ -141,6 +129,9 @@ func (e *policyExplainCmd) Run(ctx context.Context, common *Common, std Streams,
 	ctx, cancel := context.WithTimeout(ctx, policyTime)
 	defer cancel()
 	name := c.Env.Policy.Name.Name
+	if _, err := rules.Ask(e.Target, rules.Protocol(e.Protocol)); err != nil {
+		return usageError("explain " + err.Error())
+	}
 	var answer control.Explained
 	err := common.ask(func(socket string) (err error) {
 		answer, err = control.Explain(ctx, socket, control.ExplainPolicy{Name: name, Target: e.Target, Protocol: rules.Protocol(e.Protocol)})
@@ -156,7 +147,7 @@ func (e *policyExplainCmd) Run(ctx context.Context, common *Common, std Streams,
 		fmt.Fprintf(std.Err, "exec-server: %s is not running: this is about the policy of its profile\n", name)
 	}
 	for _, line := range answer.Lines {
-		if _, err := fmt.Fprintln(std.Out, oneLine(line)); err != nil {
+		if _, err := fmt.Fprintln(std.Out, printable(line)); err != nil {
 			return err
 		}
 	}

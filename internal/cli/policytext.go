@@ -63,7 +63,7 @@ func showPolicy(w io.Writer, p control.Policy, now time.Time) error {
 			out.print("%-11s  yes", on.name)
 		}
 	}
-	for _, limit := range limitTexts(p.Policy.Limits) {
+	for _, limit := range limitTexts(p.Policy.Limits, p.Stats) {
 		out.print("limit        %s", limit)
 	}
 	for i, r := range p.Policy.Rules {
@@ -75,14 +75,22 @@ func showPolicy(w io.Writer, p control.Policy, now time.Time) error {
 	return out.err
 }
 
-func limitTexts(l rules.Limits) (texts []string) {
+// limitTexts has the limits, and of a sandbox how much of the volume is used.
+func limitTexts(l rules.Limits, s *network.Stats) (texts []string) {
 	add := func(n int64, text string) {
 		if n > 0 {
 			texts = append(texts, text)
 		}
 	}
 	add(l.BytesPerSecond, units.Size(l.BytesPerSecond).String()+" a second in each direction")
-	add(l.Bytes, units.Size(l.Bytes).String()+" in all")
+	volume := units.Size(l.Bytes).String() + " in all"
+	switch {
+	case s != nil && s.Used >= l.Bytes:
+		volume += ", which are used up: nothing passes"
+	case s != nil:
+		volume += fmt.Sprintf(", %d bytes (%d%%) of it used", s.Used, int(float64(s.Used)/float64(l.Bytes)*100))
+	}
+	add(l.Bytes, volume)
 	add(int64(l.Connections), fmt.Sprintf("%d connections at a time", l.Connections))
 	add(int64(l.ConnectionsPerSecond), fmt.Sprintf("%d new connections a second", l.ConnectionsPerSecond))
 	return texts
@@ -96,7 +104,7 @@ type lines struct {
 
 func (l *lines) print(format string, args ...any) {
 	if l.err == nil {
-		_, l.err = fmt.Fprintln(l.w, oneLine(fmt.Sprintf(format, args...)))
+		_, l.err = fmt.Fprintln(l.w, printable(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -115,11 +123,13 @@ func (l *lines) stats(s network.Stats, now time.Time) {
 		l.print("denied       %d by %s", s.Denied[reason], reason)
 	}
 	for _, d := range s.Denials[:min(len(s.Denials), mostDenials)] {
-		why := string(d.Reason)
-		if d.Rule >= 0 {
-			why += " " + strconv.Itoa(d.Rule+1)
+		why := string(d.Reason) + " ("
+		if d.Rule >= 0 && d.Reason == rules.ByRule {
+			why = fmt.Sprintf("rule %d (", d.Rule+1)
+		} else if d.Rule >= 0 {
+			why += fmt.Sprintf("rule %d, ", d.Rule+1)
 		}
-		l.print("last denied  %s: %s (%s ago)", d.What, why, age(now.Sub(d.At)))
+		l.print("last denied  %s: %s%s ago)", d.What, why, age(now.Sub(d.At)))
 	}
 	if len(s.Names) == 0 || l.err != nil {
 		return

@@ -18,13 +18,14 @@ func TestPoliciesOverTheSocket(t *testing.T) {
 	}
 	edit := EditPolicy{
 		Name: "a", Reset: true, Whole: &rules.Policy{Mode: rules.Open, Limits: rules.Limits{Bytes: 5}}, Remove: []int{0, 2}, Mode: rules.Rules, Close: true,
+		Bandwidth: new(int64(0)), Volume: new(int64(1 << 40)), Connections: new(0), ConnectionRate: new(3),
 		Add: []rules.Rule{{Allow: []string{"x"}, Ports: []rules.Ports{{First: 1, Last: 2}}, Credential: &rules.Credential{SecretFile: "/f"}}},
 	}
 	p, err := SetPolicy(ctx, path, edit)
 	if got := <-b.edits; err != nil || !reflect.DeepEqual(got, edit) || !reflect.DeepEqual(p.Policy.Rules, edit.Add) {
 		t.Errorf("%+v is asked for, and gives %+v, %v", got, p, err)
 	}
-	if e, err := Explain(ctx, path, ExplainPolicy{"a", "h:1", rules.TLS}); err != nil || !reflect.DeepEqual(e, Explained{true, []string{"a", "h:1", "tls"}}) {
+	if e, err := Explain(ctx, path, ExplainPolicy{"a", "h:1", rules.TLS}); err != nil || !reflect.DeepEqual(e, Explained{true, rules.Explanation{Lines: []string{"a", "h:1", "tls"}}}) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	b.refusal = errors.New("rule 1: ports: no")

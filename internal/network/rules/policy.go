@@ -35,14 +35,14 @@ const (
 // Limits bound the traffic of an environment; 0 is no limit but for Connections.
 type Limits struct {
 	// BytesPerSecond bounds each direction.
-	BytesPerSecond int64 `json:"bytes_per_second,omitempty"`
+	BytesPerSecond int64 `json:"bandwidth,omitempty"`
 	// Bytes bounds both directions together over the environment's life.
-	Bytes int64 `json:"bytes,omitempty"`
+	Bytes int64 `json:"volume,omitempty"`
 	// Connections bounds those that are open or in the making: at most MaxConnections,
-	// and 0 is UsualConnections.
-	Connections int `json:"connections,omitempty"`
+	// and 0 is UsualConnections. It is written when it is 0 as well.
+	Connections int `json:"connections"`
 	// ConnectionsPerSecond bounds new ones, with a burst of as many.
-	ConnectionsPerSecond int `json:"connections_per_second,omitempty"`
+	ConnectionsPerSecond int `json:"connection_rate,omitempty"`
 }
 
 // Rule allows or denies. Exactly one of Allow and Deny is set.
@@ -64,10 +64,7 @@ type Rule struct {
 }
 
 // Ports is a range of ports, both ends included.
-type Ports struct {
-	First uint16 `json:"first"`
-	Last  uint16 `json:"last"`
-}
+type Ports struct{ First, Last uint16 }
 
 // Protocol is how a flow is carried, and what of it can be seen.
 type Protocol string
