@@ -26,6 +26,8 @@ func TestAMistypedFlagIsNoCommand(t *testing.T) {
 		"run --rofile large -- ls": "unknown flag --rofile",
 		"run -x ls":                "unknown flag -x",
 		"run --":                   "no command given",
+		"env policy":               `expected "env policy <name>" (see`,
+		"run --network x -- ls":    `--network must be one of "none","rules","open" but got "x"`,
 	} {
 		if _, err := exec(t, exitUsage, "", append([]string{"--root", t.TempDir()}, strings.Fields(args)...)...); !strings.Contains(err, want) {
 			t.Errorf("%s: it says %q; expected %q", args, err, want)

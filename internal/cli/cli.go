@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -71,7 +72,7 @@ func Main(ctx context.Context, args []string, std Streams) int {
 		err = once(k)
 	}
 	if err != nil {
-		fmt.Fprintf(std.Err, "exec-server: %s (see --help)\n", err)
+		fmt.Fprintf(std.Err, "exec-server: %s (see --help)\n", optional.Replace(err.Error()))
 		return exitUsage
 	}
 	k.BindTo(ctx, (*context.Context)(nil))
@@ -89,6 +90,9 @@ func Main(ctx context.Context, args []string, std Streams) int {
 	}
 	return 0
 }
+
+// optional leaves out of the parser's words what need not be said.
+var optional = strings.NewReplacer(` must be one of "",`, " must be one of ", `"env policy <name> <command>"`, `"env policy <name>"`)
 
 // once refuses a flag that is given twice, of which one would win unnoticed.
 func once(k *kong.Context) error {

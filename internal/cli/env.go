@@ -231,16 +231,21 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// oneLine makes a registry's words fit to be printed.
+// oneLine makes a registry's words fit to be printed, and not too many.
 func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
+	s = printable(s)
+	if runes := []rune(s); len(runes) > mostTrouble {
+		s = string(runes[:mostTrouble]) + "…"
+	}
+	return s
+}
+
+// printable has spaces in the place of what a terminal would act on.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
 	}, s)
-	if runes := []rune(s); len(runes) > mostTrouble {
-		s = string(runes[:mostTrouble]) + "…"
-	}
-	return s
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/exec-server/exec-server/internal/control"
@@ -51,7 +50,7 @@ type policySetCmd struct {
 	Allow  []string `sep:"none" placeholder:"WORDS" help:"Add a rule. Words are HOST[:PORTS][/PROTOCOLS]: 'pypi.org *.pypi.org', '10.1.0.0/16:22,8000-8100', 'db.example:5432/tcp', '*'. May be repeated."`
 	Deny   []string `sep:"none" placeholder:"WORDS" help:"Add a rule that denies, in the same words. May be repeated."`
 	Remove []int    `placeholder:"N" help:"Remove the rule with that number, as it is shown. May be repeated."`
-	From   string   `xor:"from" placeholder:"FILE" help:"Begin from a whole policy in a file of JSON, as 'policy NAME --json' has it; - is standard input."`
+	From   string   `xor:"from" placeholder:"FILE" help:"Begin from a whole policy in a file of JSON, as 'policy NAME --json' prints it; - is standard input."`
 	Reset  bool     `xor:"from" help:"Begin from what the profile says."`
 	Close  bool     `help:"End open connections that are denied then."`
 	JSON   bool     `name:"json" help:"Print what it is then as JSON."`
@@ -110,28 +109,8 @@ func (s *policySetCmd) edit(name string, in io.Reader) (control.EditPolicy, erro
 	return e, nil
 }
 
-// maxPolicy bounds a file with a policy, in bytes.
-const maxPolicy = 4 << 20
-
-func readPolicy(path string, in io.Reader) (p rules.Policy, err error) {
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return p, fmt.Errorf("--from: %w", err)
-		}
-		defer func() { _ = f.Close() }()
-		in = f
-	}
-	d := json.NewDecoder(io.LimitReader(in, maxPolicy))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return p, fmt.Errorf("--from %s: %w", path, err)
-	}
-	return p, nil
-}
-
 type policyExplainCmd struct {
-	Target   string `arg:"" placeholder:"HOST:PORT" help:"HOST:PORT that would be connected to."`
+	Target   string `arg:"" placeholder:"HOST:PORT" help:"HOST:PORT that would be connected to; HOST for icmp."`
 	Protocol string `enum:",tcp,tls,http,udp,icmp" default:"" placeholder:"tls|http|tcp|udp|icmp" help:"How it would be spoken to (what fits the port)."`
 	JSON     bool   `name:"json" help:"Print it as JSON."`
 }
@@ -141,6 +120,9 @@ func (e *policyExplainCmd) Run(ctx context.Context, common *Common, std Streams,
 	ctx, cancel := context.WithTimeout(ctx, policyTime)
 	defer cancel()
 	name := c.Env.Policy.Name.Name
+	if _, err := rules.Ask(e.Target, rules.Protocol(e.Protocol)); err != nil {
+		return usageError("explain " + err.Error())
+	}
 	var answer control.Explained
 	err := common.ask(func(socket string) (err error) {
 		answer, err = control.Explain(ctx, socket, control.ExplainPolicy{Name: name, Target: e.Target, Protocol: rules.Protocol(e.Protocol)})
@@ -156,7 +138,7 @@ func (e *policyExplainCmd) Run(ctx context.Context, common *Common, std Streams,
 		fmt.Fprintf(std.Err, "exec-server: %s is not running: this is about the policy of its profile\n", name)
 	}
 	for _, line := range answer.Lines {
-		if _, err := fmt.Fprintln(std.Out, oneLine(line)); err != nil {
+		if _, err := fmt.Fprintln(std.Out, printable(line)); err != nil {
 			return err
 		}
 	}

@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/network/rules"
@@ -100,24 +98,18 @@ func (d *daemon) ExplainPolicy(ctx context.Context, q control.ExplainPolicy) (co
 		return control.Explained{}, err
 	case d.cfg.Runtime == "host":
 		return control.Explained{}, fmt.Errorf("%s has no network policy: with --runtime host commands have the network of this machine", q.Name)
-	case n != nil:
-		lines, err := n.Explain(ctx, q.Target, q.Protocol)
-		return control.Explained{Running: true, Lines: lines}, err
 	}
-	lines, err := explain(s.Network, q)
-	return control.Explained{Lines: lines}, err
-}
-
-// explain is for a policy that is not in force: no name is looked up.
-func explain(p rules.Policy, q control.ExplainPolicy) ([]string, error) {
-	host, text, err := net.SplitHostPort(q.Target)
-	port, err2 := strconv.ParseUint(text, 10, 16)
-	if err != nil || err2 != nil || port == 0 {
-		return nil, fmt.Errorf("%q is not HOST:PORT", q.Target)
-	}
-	table, err := rules.Compile(p)
+	question, err := rules.Ask(q.Target, q.Protocol)
 	if err != nil {
-		return nil, err
+		return control.Explained{}, err
 	}
-	return table.Explain(rules.Question{Host: host, Port: uint16(port), Protocol: q.Protocol}), nil
+	if n != nil {
+		return control.Explained{Running: true, Explanation: n.Explain(ctx, question)}, nil
+	}
+	// For a policy that is not in force no name is looked up.
+	table, err := rules.Compile(s.Network)
+	if err != nil {
+		return control.Explained{}, err
+	}
+	return control.Explained{Explanation: table.Explain(question)}, nil
 }

@@ -95,10 +95,10 @@ func TestAPolicyIsShown(t *testing.T) {
 			},
 		},
 		Stats: &network.Stats{
-			Total: network.Count{Allowed: 3, Denied: 2, In: 10, Out: 20}, Open: 1, Lookups: 5,
+			Total: network.Count{Allowed: 3, Denied: 2, In: 10, Out: 20}, Open: 1, Lookups: 5, FailedLookups: 6,
 			Denied:  map[rules.Reason]uint64{rules.ByMode: 1, rules.ByRule: 1},
 			Names:   map[string]network.Count{"b": {Denied: 2}, "a": {Allowed: 3, In: 10, Out: 20}},
-			Denials: []network.Denial{{At: at, What: "tcp 10.0.0.1:22", Reason: rules.ByRule, Rule: 1}, {At: at, What: "lookup x\x1b[2J", Reason: rules.ByMode, Rule: -1}},
+			Denials: []network.Denial{{At: at, What: "tcp 10.0.0.1:22", Reason: rules.ByRule, Rule: 1}, {At: at, What: "lookup x\x1b[2J", Reason: rules.ByMode, Rule: -1}, {At: at, What: "tcp 1.1.1.1:443", Reason: rules.NoName, Rule: 0}},
 		},
 	}
 	var out strings.Builder
@@ -114,10 +114,12 @@ limit        9 connections at a time
 rule 1       allow a.example:443 *.b.example:443
 rule 2       deny 10.0.0.0/8
 traffic      3 allowed, 2 denied, 1 open, 5 lookups, 10 bytes in, 20 bytes out
+lookups      6 failed: no name server has answered
 denied       1 by mode
 denied       1 by rule
 last denied  tcp 10.0.0.1:22: rule 2 (1m ago)
 last denied  lookup x [2J: mode (1m ago)
+last denied  tcp 1.1.1.1:443: no-name (rule 1, 1m ago)
 
 NAME  ALLOWED  DENIED  BYTES IN  BYTES OUT
 a     3        0       10        20
@@ -149,13 +151,16 @@ func TestWhatIsWrongWithAnEdit(t *testing.T) {
 		{"nothing to change is given", []string{"set"}, 2},
 		{`--allow: "" names nothing`, []string{"set", "--allow", ""}, 2},
 		{"--deny: \"x:y\": ", []string{"set", "--deny", "x:y"}, 2},
-		{"must be one of", []string{"set", "--mode", "all"}, 2},
+		{`--mode must be one of "none","rules","open" but`, []string{"set", "--mode", "all"}, 2},
 		{"can't be used together", []string{"set", "--reset", "--from", "x"}, 2},
 		{"no such file", []string{"set", "--from", file + "x"}, 1},
 		{"unknown field \"rule\"", []string{"set", "--from", file}, 1},
 		{"cannot be used more than once", []string{"set", "--mode", "none", "--mode", "open"}, 2},
 		{"expected \"<target>\"", []string{"explain"}, 2},
+		{`explain "github.com" has no port; write HOST:PORT, as in github.com:443`, []string{"explain", "github.com"}, 2},
+		{`"bad_name!" is neither a name nor an address`, []string{"explain", "bad_name!:443"}, 2},
 		{"no exec-server is running for", []string{"explain", "example.org:443"}, 1},
+		{"no exec-server is running for", []string{"explain", "example.org", "--protocol", "icmp"}, 1},
 		{"no exec-server is running for", []string{}, 1},
 		{"no exec-server is running for", []string{"--json"}, 1},
 	} {

@@ -96,7 +96,7 @@ type lines struct {
 
 func (l *lines) print(format string, args ...any) {
 	if l.err == nil {
-		_, l.err = fmt.Fprintln(l.w, oneLine(fmt.Sprintf(format, args...)))
+		_, l.err = fmt.Fprintln(l.w, printable(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -108,15 +108,20 @@ const (
 
 func (l *lines) stats(s network.Stats, now time.Time) {
 	l.print("traffic      %d allowed, %d denied, %d open, %d lookups, %d bytes in, %d bytes out", s.Total.Allowed, s.Total.Denied, s.Open, s.Lookups, s.Total.In, s.Total.Out)
+	if s.FailedLookups > 0 {
+		l.print("lookups      %d failed: no name server has answered", s.FailedLookups)
+	}
 	for _, reason := range slices.Sorted(maps.Keys(s.Denied)) {
 		l.print("denied       %d by %s", s.Denied[reason], reason)
 	}
 	for _, d := range s.Denials[:min(len(s.Denials), mostDenials)] {
-		why := string(d.Reason)
-		if d.Rule >= 0 {
-			why += " " + strconv.Itoa(d.Rule+1)
+		why := string(d.Reason) + " ("
+		if d.Rule >= 0 && d.Reason == rules.ByRule {
+			why = fmt.Sprintf("rule %d (", d.Rule+1)
+		} else if d.Rule >= 0 {
+			why += fmt.Sprintf("rule %d, ", d.Rule+1)
 		}
-		l.print("last denied  %s: %s (%s ago)", d.What, why, age(now.Sub(d.At)))
+		l.print("last denied  %s: %s%s ago)", d.What, why, age(now.Sub(d.At)))
 	}
 	if len(s.Names) == 0 || l.err != nil {
 		return

@@ -114,7 +114,7 @@ func TestErrorsOfEnvironments(t *testing.T) {
 		e + "[environment.b]\nremote='https://r/'\nkey_env='K'\nenvironment_id='a'":     "5:2: environment.b: it is the same environment of the same registry as a",
 		v + "[environment.a]\nremote='https://r'\nkey_env='sk-secret'":                  "4:1: environment.a.key_env: it is no name of a variable",
 		v + "[environment.a]\nremote='https://r'\nkey_command=['']":                     "4:1: environment.a.key_command: it is not a program and its arguments",
-		v + "[environment.a]\nremote='https://r'\nkey_command='secret'":                 "4:13: environment.a.key_command: cannot decode TOML string into a list of strings",
+		v + "[environment.a]\nremote='https://r'\nkey_command='secret'":                 `4:13: environment.a.key_command: cannot decode TOML string into a list of strings; write it in brackets, as in ["text"]`,
 	} {
 		_, err := load(t, text)
 		if err == nil {

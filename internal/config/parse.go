@@ -95,9 +95,9 @@ func typeName(wanted string) string {
 	case "string":
 		return "string"
 	case "[]string":
-		return "list of strings"
+		return `list of strings; write it in brackets, as in ["text"]`
 	case "[]config.Ports":
-		return "list of ports"
+		return "list of ports; write it in brackets, as in [443]"
 	}
 	return "table"
 }

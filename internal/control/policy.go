@@ -41,14 +41,14 @@ type EditPolicy struct {
 // ExplainPolicy asks what would become of a connection.
 type ExplainPolicy struct {
 	Name     string         `json:"name"`
-	Target   string         `json:"target"` // HOST:PORT
+	Target   string         `json:"target"` // as rules.Ask reads it
 	Protocol rules.Protocol `json:"protocol,omitempty"`
 }
 
-// Explained is the answer, in lines of text.
+// Explained is the answer.
 type Explained struct {
-	Running bool     `json:"running"`
-	Lines   []string `json:"lines"`
+	Running bool `json:"running"`
+	rules.Explanation
 }
 
 // What answers the requests.

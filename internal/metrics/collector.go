@@ -20,6 +20,7 @@ var (
 	inward  = desc("received_bytes_total", "Bytes that the environment has received.")
 	outward = desc("sent_bytes_total", "Bytes that the environment has sent.")
 	lookups = desc("lookups_total", "Names that were looked up and allowed.")
+	failed  = desc("failed_lookups_total", "Lookups that were allowed, and failed: no name server has answered, or resolved it.")
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -31,7 +32,7 @@ type collector struct{ source Source }
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{allowed, denied, open, inward, outward, lookups} {
+	for _, d := range []*prometheus.Desc{allowed, denied, open, inward, outward, lookups, failed} {
 		to <- d
 	}
 }
@@ -47,6 +48,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		count(inward, prometheus.CounterValue, float64(s.Total.In), name)
 		count(outward, prometheus.CounterValue, float64(s.Total.Out), name)
 		count(lookups, prometheus.CounterValue, float64(s.Lookups), name)
+		count(failed, prometheus.CounterValue, float64(s.FailedLookups), name)
 		for reason, n := range s.Denied {
 			count(denied, prometheus.CounterValue, float64(n), name, string(reason))
 		}

@@ -41,7 +41,7 @@ func TestCountersAreServed(t *testing.T) {
 	s.Serve(func() map[string]network.Stats {
 		return map[string]network.Stats{
 			"a": {
-				Total: network.Count{Allowed: 1, Denied: 5, In: 3, Out: 4}, Open: 2, Lookups: 7,
+				Total: network.Count{Allowed: 1, Denied: 5, In: 3, Out: 4}, Open: 2, Lookups: 7, FailedLookups: 9,
 				Denied: map[rules.Reason]uint64{rules.ByMode: 2, rules.Metadata: 3},
 				Names:  map[string]network.Count{"secret.example": {Allowed: 1}},
 			},
@@ -53,6 +53,7 @@ func TestCountersAreServed(t *testing.T) {
 		`exec_server_network_allowed_total{environment="a"} 1`, `exec_server_network_allowed_total{environment="b"} 0`,
 		`exec_server_network_denied_total{environment="a",reason="metadata"} 3`, `exec_server_network_denied_total{environment="a",reason="mode"} 2`,
 		`exec_server_network_connections{environment="a"} 2`, `exec_server_network_lookups_total{environment="a"} 7`,
+		`exec_server_network_failed_lookups_total{environment="a"} 9`,
 		`exec_server_network_received_bytes_total{environment="a"} 3`, `exec_server_network_sent_bytes_total{environment="a"} 4`,
 	} {
 		if !strings.Contains("\n"+text, "\n"+want+"\n") {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/time/rate"
 
 	"github.com/exec-server/exec-server/internal/network/names"
 	"github.com/exec-server/exec-server/internal/network/rules"
@@ -33,42 +32,37 @@ type Denial struct {
 
 // denials logs what is denied, and keeps the last.
 type denials struct {
-	log   zerolog.Logger
-	limit *rate.Limiter
+	log            zerolog.Logger
+	usual, failure *sparse
 
-	mu         sync.Mutex // guards what follows
-	last       []Denial   // the oldest first
-	suppressed uint64     // those that were not logged since one was
+	mu   sync.Mutex // guards last
+	last []Denial   // the oldest first
 }
 
 func newDenials(log zerolog.Logger) *denials {
-	return &denials{log: log, limit: rate.NewLimiter(1, logBurst)}
+	return &denials{log: log, usual: newSparse(1, logBurst), failure: newSparse(1, logBurst)}
 }
 
-// add notes a denial, and logs it if there were not many lately.
-func (d *denials) add(x Denial) {
+// add notes a denial, and logs it if there were not many lately. An error is why what
+// is allowed could not be done: that is the operator's to mend, and has lines of its
+// own.
+func (d *denials) add(x Denial, err error) {
 	x.At = time.Now()
-	logged := d.limit.AllowN(x.At, 1)
 	d.mu.Lock()
 	if len(d.last) == maxDenials {
 		d.last = slices.Delete(d.last, 0, 1)
 	}
 	d.last = append(d.last, x)
-	suppressed := d.suppressed
-	d.suppressed = 0
-	if !logged {
-		d.suppressed = suppressed + 1
-	}
 	d.mu.Unlock()
-	if !logged {
-		return
+	var e *zerolog.Event
+	if err == nil {
+		e = d.usual.next(d.log.Info)
+	} else {
+		e = d.failure.next(d.log.Warn).Err(err)
 	}
-	e := d.log.Info().Str("to", x.What).Str("reason", string(x.Reason))
+	e = e.Str("to", x.What).Str("reason", string(x.Reason))
 	if x.Rule >= 0 {
 		e = e.Int("rule", x.Rule+1)
-	}
-	if suppressed > 0 {
-		e = e.Uint64("suppressed", suppressed)
 	}
 	e.Msg("network: denied")
 }
@@ -84,17 +78,18 @@ func (d *denials) recent() []Denial {
 
 // close logs how many were not.
 func (d *denials) close() {
-	d.mu.Lock()
-	n := d.suppressed
-	d.suppressed = 0
-	d.mu.Unlock()
-	if n > 0 {
-		d.log.Info().Uint64("suppressed", n).Msg("network: denied")
-	}
+	d.usual.close(d.log.Info, "network: denied")
+	d.failure.close(d.log.Warn, "network: denied")
 }
 
-// denied notes what was denied about a connection, of which s was said.
-func (w *Way) denied(c *connection, s rules.Said, d rules.Decision) {
+// denied notes what was denied about a connection, of which s was said. It returns
+// the counter for the bytes of the answer, where there is one.
+func (w *Way) denied(c *connection, s rules.Said, d rules.Decision) *counter {
+	return w.failed(c, s, d, nil)
+}
+
+// failed is denied where an error is the reason.
+func (w *Way) failed(c *connection, s rules.Said, d rules.Decision, err error) *counter {
 	name, what := c.label(s), string(rules.TCP)
 	switch {
 	case s.App != "":
@@ -106,8 +101,8 @@ func (w *Way) denied(c *connection, s rules.Said, d rules.Decision) {
 	if name != c.to.Addr().String() {
 		what += " " + label(name)
 	}
-	w.counters.deny(name, d.Reason)
-	w.denials.add(Denial{What: what, Reason: d.Reason, Rule: d.Rule})
+	w.denials.add(Denial{What: what, Reason: d.Reason, Rule: d.Rule}, err)
+	return w.counters.deny(name, d.Reason)
 }
 
 // lookup notes what became of a query.
@@ -121,8 +116,12 @@ func (w *Way) lookup(e names.Event) {
 			what += " " + e.Addr.String()
 		}
 		w.counters.deny(e.Name, e.Reason)
-		w.denials.add(Denial{What: what, Reason: e.Reason, Rule: e.Rule})
+		w.denials.add(Denial{What: what, Reason: e.Reason, Rule: e.Rule}, nil)
 	case names.Failed:
-		w.opts.Log.Debug().Err(e.Err).Str("name", label(e.Name)).Msg("network: lookup")
+		if w.ctx.Err() != nil {
+			return // it was broken off
+		}
+		w.failures.Add(1)
+		w.unresolved.next(w.opts.Log.Warn).Err(e.Err).Str("name", label(e.Name)).Msg("network: a lookup failed")
 	}
 }

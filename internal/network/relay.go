@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -11,28 +12,35 @@ import (
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
+// maxWhy bounds what a log has of another's words, in bytes.
+const maxWhy = 256
+
 // secrets are those of all environments.
 var secrets broker.Secrets
 
 // relay has a broker carry the requests of a connection. Each is decided by the
-// policy as it is then, and all go to the address that the program connected to.
-func (w *Way) relay(c *connection, s rules.Said) {
+// policy as it is then, and all go to the address that the program connected to. What
+// was decided by the program's first bytes is d.
+func (w *Way) relay(c *connection, s rules.Said, d rules.Decision) {
 	m := &metered{Conn: c.client, meter: meter{budget: w.budget}, ctx: w.ctx}
 	m.full = func() { w.denied(c, s, rules.Decision{Reason: rules.TooMuch, Rule: -1}) }
-	m.count.Store(&counter{})
+	// A request is read before it is decided about.
+	m.count.Store(w.counters.asked(c.label(s), d))
 	first := &atomic.Pointer[net.TCPConn]{}
 	first.Store(c.upstream)
 	o := broker.Options{
 		To: c.to,
 		Check: func(host string, _ uint16, app rules.Protocol) rules.Decision {
+			return w.named(c, rules.Said{App: app, Name: host})
+		},
+		Decided: func(host string, app rules.Protocol, d rules.Decision, err error) {
 			s := rules.Said{App: app, Name: host}
-			d := w.named(c, s)
-			if d.Verdict == rules.Allow {
+			switch {
+			case d.Verdict == rules.Allow:
 				m.count.Store(w.counters.allow(c.label(s)))
-			} else {
-				w.denied(c, s, d)
+			case w.ctx.Err() == nil: // what was broken off was not denied
+				m.count.Store(w.failed(c, s, d, err))
 			}
-			return d
 		},
 		Dial: func(ctx context.Context, _ string, _ uint16) (net.Conn, error) {
 			if u := first.Swap(nil); u != nil {
@@ -44,9 +52,7 @@ func (w *Way) relay(c *connection, s rules.Said) {
 		Secret:    secrets.Get,
 		Authority: w.authority.Load(),
 		RootCAs:   w.roots,
-		Failed: func(host string, err error) {
-			w.opts.Log.Debug().Err(err).Str("name", label(host)).Msg("network: request")
-		},
+		Failed:    w.unanswered,
 	}
 	if s.App == rules.TLS {
 		o.Name = s.Name
@@ -54,6 +60,18 @@ func (w *Way) relay(c *connection, s rules.Said) {
 	} else {
 		broker.Serve(w.ctx, m, o)
 	}
+}
+
+// unanswered logs what went wrong with a request. That a host's certificate is not
+// believed is the operator's to mend, or to know.
+func (w *Way) unanswered(host string, err error) {
+	var invalid *tls.CertificateVerificationError
+	if !errors.As(err, &invalid) {
+		w.opts.Log.Debug().Err(err).Str("name", label(host)).Msg("network: request")
+		return
+	}
+	why := invalid.Err.Error() // which has names out of the certificate, of any length
+	w.certificates.next(w.opts.Log.Warn).Str("name", label(host)).Str("error", why[:min(len(why), maxWhy)]).Msg("network: the host's certificate is not valid")
 }
 
 // again makes another upstream side for a connection, which has a place of its own.

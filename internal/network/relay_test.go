@@ -3,20 +3,28 @@ package network
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/exec-server/exec-server/internal/ca"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
 // site serves HTTP at an address, and says who was asked for.
 func (r *rig) site(to string) {
-	h := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { _, _ = io.WriteString(w, q.Host+q.URL.Path) })
+	h := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		_, _ = io.Copy(io.Discard, q.Body)
+		_, _ = io.WriteString(w, q.Host+q.URL.Path)
+	})
 	r.serveAt(to, func(c *net.TCPConn) {
 		l := &once{c: c, ended: make(chan struct{})}
 		s := http.Server{Handler: h, ConnState: func(_ net.Conn, state http.ConnState) {
@@ -89,6 +97,101 @@ func TestRequestsOfAConnection(t *testing.T) {
 	}
 	if d := r.Stats().Denials[0]; d.What != "http 93.184.216.34:80 a.more.test" || d.Reason != rules.ByMode {
 		t.Errorf("%+v", d)
+	}
+}
+
+// Every byte counts for a name, in both directions: a request is read before it is
+// decided about.
+func TestBytesOfRequests(t *testing.T) {
+	r := newRig(t, named, "one.test", "93.184.216.34", "two.test", "93.184.216.34")
+	r.site("93.184.216.34:80")
+	sent := map[string]int{}
+	for _, host := range []string{"one.test", "one.test", "two.test"} {
+		text := "POST / HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n" + strings.Repeat("x", 1000)
+		got, err := say(t, r.must("93.184.216.34:80"), text)
+		if err != nil {
+			t.Error(err)
+		}
+		sent[host] += len(text)
+		sent[host+", in"] += len(got)
+	}
+	s := r.Stats()
+	for _, host := range []string{"one.test", "two.test"} {
+		if c := s.Names[host]; int(c.Out) != sent[host] || int(c.In) != sent[host+", in"] {
+			t.Errorf("%s: %+v, want %v", host, c, sent)
+		}
+	}
+	if s.Used != int64(s.Total.In+s.Total.Out) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A credential that cannot be read denies its requests, so that somebody sees it, until
+// it can be.
+func TestACredentialThatIsMissing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	r := newRig(t, rules.Policy{Mode: rules.Rules, Rules: []rules.Rule{
+		{Deny: []string{"two.test"}},
+		{Allow: []string{"one.test"}, Protocols: []rules.Protocol{rules.HTTP}, Credential: &rules.Credential{SecretFile: file}},
+	}}, "one.test", "93.184.216.34")
+	r.site("93.184.216.34:80")
+	c := r.must("93.184.216.34:80")
+	in := bufio.NewReader(c)
+	if status, got := request(t, c, in, "one.test", "/"); status != 502 || strings.Contains(got, file) {
+		t.Errorf("%d %q", status, got)
+	}
+	s := r.Stats()
+	if len(s.Denials) != 1 || s.Denials[0].What != "http 93.184.216.34:80 one.test" || s.Denials[0].Reason != rules.NoSecret || s.Denials[0].Rule != 1 {
+		t.Errorf("%+v", s.Denials)
+	}
+	if s.Total.Allowed != 0 || s.Denied[rules.NoSecret] != 1 {
+		t.Errorf("%+v", s)
+	}
+	if got := r.log.String(); !strings.Contains(got, `"level":"warn"`) || !strings.Contains(got, file) {
+		t.Error(got)
+	}
+	if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, got := request(t, c, in, "one.test", "/"); status != 200 {
+		t.Errorf("%d %q", status, got)
+	}
+	if s := r.Stats(); s.Total.Allowed != 1 || s.Total.Denied != 1 || strings.Contains(r.log.String(), "hunter2") {
+		t.Errorf("%+v, %s", s, r.log)
+	}
+}
+
+// That a host's certificate is not believed is in the log.
+func TestACertificateThatIsNotBelieved(t *testing.T) {
+	r := web(t, named, "one.test")
+	text, err := ca.New("a CA of one's own", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := ca.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.serveAt("93.184.216.34:443", func(c *net.TCPConn) {
+		defer c.Close()
+		_ = tls.Server(c, &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return public.Leaf("one.test", time.Now())
+		}}).HandshakeContext(context.Background())
+	})
+	r.opts.Dir, r.roots = t.TempDir(), x509.NewCertPool()
+	t.Setenv("ONE_KEY", "hunter2")
+	if err := r.Set(rules.Policy{Mode: rules.Rules, Intercept: true, Rules: []rules.Rule{
+		{Allow: []string{"one.test"}, Credential: &rules.Credential{SecretEnv: "ONE_KEY"}},
+	}}, false); err != nil {
+		t.Fatal(err)
+	}
+	c := tls.Client(r.must("93.184.216.34:443"), &tls.Config{ServerName: "one.test", InsecureSkipVerify: true})
+	if status, got := request(t, c, bufio.NewReader(c), "one.test", "/"); status != 502 || !strings.Contains(got, "certificate of one.test:443 is not valid") {
+		t.Errorf("%d %q", status, got)
+	}
+	want := `{"level":"warn","name":"one.test:443","error":"x509: certificate signed by unknown authority","message":"network: the host's certificate is not valid"}`
+	if got := r.log.String(); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
+		t.Error(got)
 	}
 }
 

@@ -118,12 +118,12 @@ func (w *Way) passNamed(c *connection) {
 	s := saying(h)
 	switch d := w.named(c, s); {
 	case s.App == rules.HTTP:
-		w.relay(c, s) // each request is decided about, and one that is denied has an answer
+		w.relay(c, s, d) // each request is decided about, and one that is denied has an answer
 	case d.Verdict != rules.Allow:
 		w.denied(c, s, d)
 		c.reset()
 	case d.Credential != nil:
-		w.relay(c, s)
+		w.relay(c, s, d)
 	default:
 		w.pass(c, s)
 	}

@@ -30,6 +30,8 @@ type Stats struct {
 	Denials []Denial `json:"denials"`
 	// Lookups is how many names were looked up and allowed.
 	Lookups uint64 `json:"lookups"`
+	// FailedLookups is how many were allowed, and got no answer from a name server.
+	FailedLookups uint64 `json:"failed_lookups"`
 	// Used is how many bytes count for Policy.Bytes, Options.Used included.
 	Used int64 `json:"used_bytes"`
 	// Open is how many connections are open or in the making.
@@ -86,12 +88,24 @@ func (c *counters) bytes(name string) *counter {
 	return c.get(name, maxCounted)
 }
 
-// deny counts what is denied.
-func (c *counters) deny(name string, reason rules.Reason) {
+// deny counts what is denied, and returns the counter for the bytes of saying so.
+func (c *counters) deny(name string, reason rules.Reason) *counter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.get(name, maxRefused).denied.Add(1)
 	c.denied[reason]++
+	n := c.get(name, maxRefused)
+	n.denied.Add(1)
+	return n
+}
+
+// asked returns the counter for the bytes of a request that will be decided as d.
+func (c *counters) asked(name string, d rules.Decision) *counter {
+	if d.Verdict == rules.Allow {
+		return c.bytes(name)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.get(name, maxRefused)
 }
 
 // get finds the counter, or makes it while there are less than most. mu is held.

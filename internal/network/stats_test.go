@@ -1,6 +1,7 @@
 package network
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/exec-server/exec-server/internal/network/names"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
@@ -61,24 +63,50 @@ func TestDenialsAreLoggedAtAPace(t *testing.T) {
 			return strings.Split(strings.TrimSpace(log.String()), "\n")
 		}
 		for i := range 100 {
-			d.add(Denial{What: fmt.Sprintf("tcp 1.1.1.1:%d", i), Reason: rules.ByRule, Rule: 2})
+			d.add(Denial{What: fmt.Sprintf("tcp 1.1.1.1:%d", i), Reason: rules.ByRule, Rule: 2}, nil)
 		}
 		first := lines()
 		if len(first) != logBurst || first[0] != `{"level":"info","to":"tcp 1.1.1.1:0","reason":"rule","rule":3,"message":"network: denied"}` {
 			t.Errorf("at first %q", first)
 		}
 		time.Sleep(time.Second)
-		d.add(Denial{What: "lookup a.test", Reason: rules.ByMode, Rule: -1})
-		d.add(Denial{What: "lookup b.test", Reason: rules.ByMode, Rule: -1})
-		if got := lines(); len(got) != 1 || got[0] != `{"level":"info","to":"lookup a.test","reason":"mode","suppressed":90,"message":"network: denied"}` {
+		d.add(Denial{What: "lookup a.test", Reason: rules.ByMode, Rule: -1}, nil)
+		d.add(Denial{What: "lookup b.test", Reason: rules.ByMode, Rule: -1}, nil)
+		// What the operator has to mend is not lost among them.
+		d.add(Denial{What: "http c.test", Reason: rules.NoSecret, Rule: 0}, errors.New("no file"))
+		if got := lines(); len(got) != 2 || got[0] != `{"level":"info","suppressed":90,"to":"lookup a.test","reason":"mode","message":"network: denied"}` ||
+			got[1] != `{"level":"warn","error":"no file","to":"http c.test","reason":"credential","rule":1,"message":"network: denied"}` {
 			t.Errorf("after a second %q", got)
 		}
 		d.close()
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], `"suppressed":1,`) {
 			t.Errorf("in the end %q", got)
 		}
-		if got := d.recent(); len(got) != maxDenials || got[0].What != "lookup b.test" || got[maxDenials-1].What != "tcp 1.1.1.1:70" {
+		if got := d.recent(); len(got) != maxDenials || got[0].What != "http c.test" || got[1].What != "lookup b.test" || got[maxDenials-1].What != "tcp 1.1.1.1:71" {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// Name servers that are away leave a trace, though not a line for each lookup; the end
+// of the way, which breaks lookups off, does not.
+func TestLookupsThatFail(t *testing.T) {
+	r := newRig(t, named)
+	e := names.Event{Kind: names.Failed, Name: "one.test", Err: errors.New("ask 192.0.2.53:53: i/o timeout")}
+	for range 100 {
+		r.lookup(e)
+	}
+	if n := r.Stats().FailedLookups; n != 100 {
+		t.Errorf("%d failed", n)
+	}
+	want := `{"level":"warn","error":"ask 192.0.2.53:53: i/o timeout","name":"one.test","message":"network: a lookup failed"}` + "\n"
+	if got := r.log.String(); !strings.HasPrefix(got, want+want+want) || strings.Count(got, "\n") > 10 {
+		t.Error(got)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r.lookup(e); r.Stats().FailedLookups != 100 {
+		t.Error("one that was broken off counts")
+	}
 }

@@ -54,6 +54,10 @@ type Way struct {
 	counters *counters
 	denials  *denials
 	lookups  atomic.Uint64
+	failures atomic.Uint64 // of lookups that are allowed
+
+	// Lines of the log.
+	certificates, unresolved *sparse
 
 	authority atomic.Pointer[broker.Authority] // nil if nothing is intercepted
 
@@ -115,7 +119,7 @@ func newWay(o Options) *Way {
 	w := &Way{
 		opts: o, budget: newBudget(rules.Limits{}, o.Used), counters: newCounters(), denials: newDenials(o.Log),
 		own: own, dial: dialHost, original: netns.Original, open: map[*connection]struct{}{},
-		asking: make(chan struct{}, maxAsking),
+		asking: make(chan struct{}, maxAsking), certificates: newWarnings(), unresolved: newWarnings(),
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.book = newBook(w.drop)
@@ -218,7 +222,7 @@ func (w *Way) Close() error {
 func (w *Way) Stats() Stats {
 	s := w.counters.read()
 	s.Denials = w.denials.recent()
-	s.Lookups = w.lookups.Load()
+	s.Lookups, s.FailedLookups = w.lookups.Load(), w.failures.Load()
 	s.Used = w.budget.used.Load()
 	s.Open = w.budget.connections()
 	return s

@@ -15,9 +15,8 @@ type Network interface {
 	// for open ones too. If it fails nothing has changed. What was set counts as
 	// long as the sandbox lives, for later daemons too.
 	Set(policy rules.Policy, closeOpen bool) error
-	// Explain says in lines what would become of a connection to a HOST:PORT, and
-	// which rule decides. The protocol is "" for what fits the port.
-	Explain(ctx context.Context, target string, protocol rules.Protocol) ([]string, error)
+	// Explain says what would become of a connection, and which rule decides.
+	Explain(ctx context.Context, q rules.Question) rules.Explanation
 	// Stats are its counters, since this daemon has opened it.
 	Stats() network.Stats
 	// Close ends the way: nothing passes any more. It may be called again.

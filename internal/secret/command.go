@@ -11,15 +11,17 @@ const (
 	// commandKeep is how long a secret of the program is used before it is asked
 	// again. What prints tokens that expire renews them some minutes before.
 	commandKeep = 5 * time.Minute
-	// commandPause is the least time between two runs, whatever becomes of the secret.
+	// commandPause is the least time between two runs, whatever becomes of the secret,
+	// and failurePause is it after a run that has failed: what was mended counts soon.
 	commandPause = time.Minute
+	failurePause = 5 * time.Second
 )
 
 // Command is the secret that a program prints, with blanks around it or without, at
 // most Max bytes. The program has the environment of this process, no input, and
 // 30 s. It runs when the secret is first needed, again after 5 minutes, and when the
-// secret was refused, but not twice within a minute. If it fails, a secret that was
-// not refused is used on.
+// secret was refused, but not twice within a minute, or within 5 s of a failure. If it
+// fails, a secret that was not refused is used on.
 type Command struct {
 	run func(context.Context) (Secret, error)
 	// busy holds one value while a goroutine looks at the fields below. It may run
@@ -49,7 +51,11 @@ func (c *Command) Get(ctx context.Context) (Secret, error) {
 	}
 	age := time.Since(c.ran)
 	stale := c.secret.IsZero() || c.refused || c.err != nil || age >= commandKeep
-	if stale && (c.ran.IsZero() || age >= commandPause) {
+	pause := commandPause
+	if c.err != nil {
+		pause = failurePause
+	}
+	if stale && (c.ran.IsZero() || age >= pause) {
 		text, err := c.run(ctx)
 		if ctx.Err() != nil {
 			return Secret{}, context.Cause(ctx)

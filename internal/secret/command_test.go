@@ -84,12 +84,15 @@ func TestCommandRunsAgain(t *testing.T) {
 		if runs != 4 {
 			t.Errorf("%d runs", runs)
 		}
-		step(commandPause, "tok3")
+		step(failurePause-time.Second, "tok3") // not at once either
+		step(time.Second, "tok3")
 		refused()
 		if got, err := c.Get(t.Context()); err != fails || !got.IsZero() || runs != 5 {
 			t.Error(err, runs)
 		}
 		fails = nil
-		step(commandPause, "tok6")
+		step(failurePause, "tok6")
+		refused()
+		step(commandPause-time.Second, "tok6")
 	})
 }

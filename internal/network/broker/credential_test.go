@@ -108,7 +108,7 @@ func TestWithoutASecretNothingIsSent(t *testing.T) {
 		if got := w.seen(&w.dialed); len(got) > 0 {
 			t.Errorf("%s: dialed %q", name, got)
 		}
-		if got := w.seen(&w.failed); len(got) != 1 || strings.Contains(got[0], "hunter2") {
+		if got := w.seen(&w.decided); len(got) != 1 || !strings.HasPrefix(got[0], "cred.test http 0 credential 4 ") || strings.Contains(got[0], "hunter2") {
 			t.Errorf("%s: told of %q", name, got)
 		}
 	}

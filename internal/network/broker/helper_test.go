@@ -32,6 +32,7 @@ type world struct {
 	dialed  []string // guarded by mu, as are those below
 	checked []string
 	failed  []string
+	decided []string
 }
 
 // start makes a world in which all names are allowed but those of denied.test, and
@@ -57,7 +58,7 @@ func (w *world) options(to string) {
 			case "asked.test":
 				return rules.Decision{Verdict: rules.AskName, Reason: rules.ByRule}
 			case "cred.test":
-				return rules.Decision{Verdict: rules.Allow, Credential: &rules.Credential{Placeholder: "PLACEHOLDER"}}
+				return rules.Decision{Verdict: rules.Allow, Rule: 4, Credential: &rules.Credential{Placeholder: "PLACEHOLDER"}}
 			}
 			return rules.Decision{Verdict: rules.Allow, Rule: -1}
 		},
@@ -70,6 +71,9 @@ func (w *world) options(to string) {
 		},
 		Secret: func(context.Context, *rules.Credential) (secret.Secret, error) { return secret.New("hunter2"), nil },
 		Failed: func(host string, err error) { w.note(&w.failed, "%s: %v", host, err) },
+		Decided: func(host string, app rules.Protocol, d rules.Decision, err error) {
+			w.note(&w.decided, "%s %s %d %s %d %v", host, app, d.Verdict, d.Reason, d.Rule, err)
+		},
 	}
 }
 

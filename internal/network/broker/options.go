@@ -28,6 +28,10 @@ type Options struct {
 	// Begin is told of each request before that, and what it returns when the request is
 	// over. If that is nil there is no room for the request. It may be nil itself.
 	Begin func() (end func())
+	// Decided is told what became of each request that Check was asked about, before
+	// anything of it is sent; it may be nil. That is Check's decision, or
+	// rules.NoSecret with the error of that, which has no secret.
+	Decided func(host string, app rules.Protocol, d rules.Decision, err error)
 	// Dial connects to a host that Check has allowed, at an address that belongs to it.
 	// For a request without a host it gets the address of To.
 	Dial func(ctx context.Context, host string, port uint16) (net.Conn, error)

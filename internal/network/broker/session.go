@@ -10,6 +10,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/network/hello"
 	"github.com/exec-server/exec-server/internal/network/rules"
+	"github.com/exec-server/exec-server/internal/secret"
 )
 
 // session is a connection from the sandbox.
@@ -64,16 +65,19 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	port := s.o.To.Port()
-	d := s.o.Check(host, port, s.app)
-	if d.Verdict != rules.Allow {
+	to := &route{host: joinHostPort(host, port)}
+	if host == "" {
+		to.host = s.o.To.String()
+	}
+	switch d := s.decide(host, port, to); {
+	case d.Reason == rules.NoSecret:
+		refuse(w, http.StatusBadGateway, "there is no credential for "+host)
+		return
+	case d.Verdict != rules.Allow:
 		deny(w, host, port, d)
 		return
-	}
-	if host == "" {
-		host = s.o.To.Addr().String()
-	}
-	to := &route{host: joinHostPort(host, port)}
-	if d.Credential != nil && !s.credential(w, r, to, host, d.Credential) {
+	case d.Credential != nil && (r.Method == http.MethodTrace || r.Method == "TRACK"):
+		refuse(w, http.StatusMethodNotAllowed, "the answer to "+r.Method+" would have the credential in it")
 		return
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
@@ -113,23 +117,25 @@ func (s *session) scheme() string {
 	return "http"
 }
 
-// credential reads the secret, and puts on the route how it is sent. It answers the
-// request itself if that cannot be.
-func (s *session) credential(w http.ResponseWriter, r *http.Request, to *route, host string, c *rules.Credential) bool {
-	if r.Method == http.MethodTrace || r.Method == "TRACK" {
-		refuse(w, http.StatusMethodNotAllowed, "the answer to "+r.Method+" would have the credential in it")
-		return false
+// decide is what becomes of a request. Where it gets a credential, the secret is read
+// and the route has how it is sent.
+func (s *session) decide(host string, port uint16, to *route) rules.Decision {
+	d := s.o.Check(host, port, s.app)
+	var err error
+	if d.Verdict == rules.Allow && d.Credential != nil {
+		var text secret.Secret
+		text, err = s.o.Secret(s.ctx, d.Credential) // a client that goes is no reason to begin anew with the next
+		if err == nil {
+			to.header, to.value, err = field(d.Credential, text)
+		}
+		if err != nil {
+			d = rules.Decision{Reason: rules.NoSecret, Rule: d.Rule}
+		}
 	}
-	text, err := s.o.Secret(s.ctx, c) // a client that goes is no reason to begin anew with the next
-	if err == nil {
-		to.header, to.value, err = field(c, text)
+	if s.o.Decided != nil {
+		s.o.Decided(host, s.app, d, err)
 	}
-	if err != nil {
-		s.failed(host, err)
-		refuse(w, http.StatusBadGateway, "there is no credential for "+host)
-		return false
-	}
-	return true
+	return d
 }
 
 func (s *session) failed(host string, err error) {

@@ -42,8 +42,11 @@ func (r *Rule) entries(veth, intercept bool) ([]*entry, *Error) {
 	if len(r.Deny) > 0 {
 		list, key, isDeny = r.Deny, "deny", true
 	}
-	if (len(r.Allow) > 0) == (len(r.Deny) > 0) {
-		return nil, wrong("", "it needs one of allow and deny")
+	switch {
+	case len(r.Allow)+len(r.Deny) == 0:
+		return nil, wrong("", "it needs allow or deny")
+	case len(r.Allow) > 0 && len(r.Deny) > 0:
+		return nil, wrong("", "it has both allow and deny; make it two rules")
 	}
 	if err := r.check(isDeny, veth); err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ func TestCompileSaysWhatIsWrong(t *testing.T) {
 		return Rule{Allow: []string{"x"}, Credential: c}
 	}
 	for want, r := range map[string]Rule{
-		"it needs one of allow and deny":    {},
-		" it needs one of allow and deny":   {Allow: []string{"a"}, Deny: []string{"b"}},
+		"it needs allow or deny":            {},
+		"it has both allow and deny":        {Allow: []string{"a"}, Deny: []string{"b"}},
 		`allow: "*.*": it is none`:          {Allow: []string{"*.*"}},
 		`allow: "a.*": "*" can only stand`:  {Allow: []string{"a.*"}},
 		`allow: "*.": it is none`:           {Allow: []string{"*."}},

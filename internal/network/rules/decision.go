@@ -31,6 +31,7 @@ const (
 	NoName      Reason = "no-name"    // the client did not say a name
 	HiddenName  Reason = "hidden-name"
 	WrongName   Reason = "wrong-name" // the address is none of the name's answers
+	NoSecret    Reason = "credential" // the rule's secret cannot be read
 	TooMany     Reason = "connections"
 	TooMuch     Reason = "volume"
 	Unsupported Reason = "protocol" // there is no path for it in this mode

@@ -6,109 +6,109 @@ import (
 	"slices"
 )
 
-// Question is what Explain answers.
-type Question struct {
-	// Host is a name or an address.
-	Host string
-	Port uint16
-	// Protocol is what is said there; "" is all of tls, http and tcp.
-	Protocol Protocol
-	// Addrs are the answers for a name; Names those that an address is an answer
-	// for.
-	Addrs []netip.Addr
-	Names []string
-	// Own tells the host's addresses; nil knows none.
-	Own func(netip.Addr) bool
-}
-
-// Explain says in lines for people what is decided, and by which step of the order
-// of precedence.
-func (t *Table) Explain(q Question) []string {
+// Explain says what is decided, and by which step of the order of precedence.
+func (t *Table) Explain(q Question) Explanation {
+	x := &Explanation{}
 	if t.policy.Mode != Rules && t.policy.Mode != Open {
-		return []string{"denied: with mode none there is no way out at all"}
+		x.add(finding(deny(ByMode).Decision), "denied: with mode none there is no way out at all")
+		return x.conclude()
 	}
 	if q.Own == nil {
 		q.Own = func(netip.Addr) bool { return false }
 	}
 	if a, ok := literal(q.Host); ok {
 		q.Host, q.Addrs = "", []netip.Addr{a.Unmap().WithZone("")}
-		return t.explainAddrs(q)
+		t.explainAddrs(x, q)
+		return x.conclude()
 	}
 	name, ok := Name(q.Host)
 	if !ok {
-		return []string{fmt.Sprintf("denied: %q is neither a name nor an address", q.Host)}
+		x.add(finding(deny(ByMode).Decision), fmt.Sprintf("denied: %q is neither a name nor an address", q.Host))
+		return x.conclude()
 	}
 	q.Host, q.Names = name, []string{name}
 	lookup := t.Resolve(name)
-	lines := []string{fmt.Sprintf("look-up of %s: %s", name, t.because(lookup))}
-	lines = append(lines, t.lookupSteps(name)...)
+	f := finding(lookup)
+	f.Lookup = name
+	x.add(f, fmt.Sprintf("look-up of %s: %s", name, t.because(lookup)))
+	x.Lines = append(x.Lines, t.lookupSteps(name)...)
 	if lookup.Verdict == Deny {
-		return lines
+		return x.conclude()
 	}
-	var kept []netip.Addr
+	if q.Addrs = t.explainAnswers(x, q); len(q.Addrs) == 0 {
+		x.Lines = append(x.Lines, "there is no address to connect to")
+		return x.conclude()
+	}
+	t.explainAddrs(x, q)
+	return x.conclude()
+}
+
+// explainAnswers returns those of a look-up's addresses that are not left out.
+func (t *Table) explainAnswers(x *Explanation, q Question) (kept []netip.Addr) {
 	for _, a := range q.Addrs {
 		a = a.Unmap().WithZone("")
-		if d := t.Answer(name, a, q.Own(a)); d.Verdict == Deny {
-			lines = append(lines, fmt.Sprintf("answer %s: left out, it is %s (rebind)", a, t.kindOf(a, q.Own(a))))
+		d := t.Answer(q.Host, a, q.Own(a))
+		if d.Verdict == Allow {
+			kept = append(kept, a)
 			continue
 		}
-		kept = append(kept, a)
+		f := finding(d)
+		f.Addrs = []netip.Addr{a}
+		x.add(f, fmt.Sprintf("answer %s: left out, it is %s (rebind)", a, t.kindOf(a, q.Own(a))))
 	}
-	if q.Addrs = kept; len(kept) == 0 {
-		return append(lines, "there is no address to connect to")
-	}
-	return append(lines, t.explainAddrs(q)...)
+	return kept
 }
 
 // explainAddrs puts what is decided alike together.
-func (t *Table) explainAddrs(q Question) []string {
+func (t *Table) explainAddrs(x *Explanation, q Question) {
 	apps := []Protocol{TLS, HTTP, TCP}
 	if q.Protocol != "" {
 		apps = []Protocol{q.Protocol}
 	}
 	type group struct {
-		addrs []netip.Addr
-		apps  []Protocol
+		Finding
 		lines []string
 	}
 	var groups []*group
 	for _, a := range q.Addrs {
 		var of []*group
 		for _, app := range apps {
-			lines := t.explainOne(q, a, app)
+			d, lines := t.explainOne(q, a, app)
 			i := slices.IndexFunc(of, func(g *group) bool { return slices.Equal(g.lines, lines) })
 			if i < 0 {
-				of = append(of, &group{[]netip.Addr{a}, nil, lines})
+				g := &group{finding(d), lines}
+				g.Addrs = []netip.Addr{a}
+				of = append(of, g)
 				i = len(of) - 1
 			}
-			of[i].apps = append(of[i].apps, app)
+			of[i].Protocols = append(of[i].Protocols, app)
 		}
 		for _, g := range of {
-			i := slices.IndexFunc(groups, func(old *group) bool { return slices.Equal(old.lines, g.lines) && slices.Equal(old.apps, g.apps) })
+			i := slices.IndexFunc(groups, func(old *group) bool {
+				return slices.Equal(old.lines, g.lines) && slices.Equal(old.Protocols, g.Protocols)
+			})
 			if i < 0 {
 				groups = append(groups, g)
 				continue
 			}
-			groups[i].addrs = append(groups[i].addrs, a)
+			groups[i].Addrs = append(groups[i].Addrs, a)
 		}
 	}
-	var lines []string
 	for _, g := range groups {
-		lines = append(lines, fmt.Sprintf("%s to %s, port %d: %s", join(g.apps, ", "), join(g.addrs, ", "), q.Port, g.lines[0]))
-		lines = append(lines, g.lines[1:]...)
+		x.add(g.Finding, fmt.Sprintf("%s %s: %s", join(g.Protocols, ", "), q.to(g.Addrs), g.lines[0]))
+		x.Lines = append(x.Lines, g.lines[1:]...)
 	}
-	return lines
 }
 
 // explainOne is the decision, and the steps to it.
-func (t *Table) explainOne(q Question, a netip.Addr, app Protocol) []string {
+func (t *Table) explainOne(q Question, a netip.Addr, app Protocol) (Decision, []string) {
 	f := Flow{Protocol: TCP, Addr: a, Port: q.Port, Own: q.Own(a), Names: q.Names}
 	if app == UDP || app == ICMP {
 		f.Protocol = app
 	}
 	d := t.Connect(f)
 	if d.Reason == Unsupported {
-		return []string{"denied, there is no path for it without veth = true"}
+		return d, []string{"denied, there is no path for it without veth = true"}
 	}
 	said := ""
 	if q.Host != "" && (app == TLS || app == HTTP) {
@@ -121,5 +121,5 @@ func (t *Table) explainOne(q Question, a netip.Addr, app Protocol) []string {
 	if d.Reason == NoName {
 		lines[0] = "denied, the client has to say a name that is allowed (no-name)"
 	}
-	return append(lines, t.steps(t.question(f).with(app, said, said != ""))...)
+	return d, append(lines, t.steps(t.question(f).with(app, said, said != ""))...)
 }

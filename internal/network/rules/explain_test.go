@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -75,12 +76,89 @@ there is no address to connect to`},
 		{Question{Host: "a b", Port: 443}, `
 denied: "a b" is neither a name nor an address`},
 	} {
-		if got := "\n" + strings.Join(table.Explain(c.ask), "\n"); got != c.want {
+		if got := "\n" + strings.Join(table.Explain(c.ask).Lines, "\n"); got != c.want {
 			t.Errorf("%+v:%s\nwant%s", c.ask, got, c.want)
 		}
 	}
 	none := compile(t, Policy{Mode: None, Rules: []Rule{{Allow: []string{"*"}}}})
-	if got := none.Explain(Question{Host: "1.1.1.1", Port: 1}); len(got) != 1 || !strings.HasPrefix(got[0], "denied") {
+	if got := none.Explain(Question{Host: "1.1.1.1", Port: 1}); len(got.Lines) != 1 || !strings.HasPrefix(got.Lines[0], "denied") || got.Decision != "denied" || got.Reason != ByMode {
 		t.Error(got)
+	}
+}
+
+// What programs read of an explanation.
+func TestFindings(t *testing.T) {
+	table := compile(t, Policy{Mode: Rules, VEth: true, Rules: []Rule{
+		{Deny: []string{"no.example"}},
+		{Allow: []string{"a.example"}},
+		{Allow: []string{"1.0.0.0/8"}, Protocols: []Protocol{ICMP}},
+	}})
+	lookup := Finding{Decision: "allowed", Reason: ByRule, Rule: 2, Lookup: "a.example"}
+	web := Finding{Decision: "allowed", Reason: ByRule, Rule: 2, Protocols: []Protocol{TLS, HTTP}, Addrs: addrs("1.1.1.1")}
+	tcp := Finding{Decision: "denied", Reason: NoName, Rule: 2, Protocols: []Protocol{TCP}, Addrs: addrs("1.1.1.1")}
+	rebind := Finding{Decision: "denied", Reason: Rebound, Addrs: addrs("10.0.0.1")}
+	denied := Finding{Decision: "denied", Reason: ByRule, Rule: 1, Lookup: "no.example"}
+	unknown := Finding{Decision: "denied", Reason: ByMode, Lookup: "b.example"}
+	ping := Finding{Decision: "allowed", Reason: ByRule, Rule: 3, Protocols: []Protocol{ICMP}, Addrs: addrs("1.1.1.1")}
+	private := Finding{Decision: "denied", Reason: Private, Protocols: []Protocol{UDP}, Addrs: addrs("10.0.0.1")}
+	for _, c := range []struct {
+		target string
+		app    Protocol
+		addrs  []netip.Addr
+		all    []Finding
+		first  Finding
+	}{
+		{"a.example:443", "", addrs("10.0.0.1", "1.1.1.1"), []Finding{lookup, rebind, web, tcp}, web},
+		{"a.example:443", TCP, addrs("1.1.1.1"), []Finding{lookup, tcp}, tcp},
+		{"a.example:443", "", addrs("10.0.0.1"), []Finding{lookup, rebind}, rebind},
+		{"a.example:443", "", nil, []Finding{lookup}, lookup},
+		{"no.example:443", "", nil, []Finding{denied}, denied},
+		{"b.example:443", "", nil, []Finding{unknown}, unknown},
+		{"1.1.1.1", ICMP, nil, []Finding{ping}, ping},
+		{"10.0.0.1:53", UDP, nil, []Finding{private}, private},
+	} {
+		q, err := Ask(c.target, c.app)
+		if err != nil {
+			t.Error(err)
+		}
+		q.Addrs = c.addrs
+		if x := table.Explain(q); !reflect.DeepEqual(x.All, c.all) || !reflect.DeepEqual(x.Finding, c.first) {
+			t.Errorf("%s: %+v,\nof %+v\nwant %+v\nof %+v", c.target, x.Finding, x.All, c.first, c.all)
+		}
+	}
+	q, _ := Ask("1.1.1.1", ICMP)
+	x := table.Explain(q)
+	if x.Lines[0] != "icmp to 1.1.1.1: allowed by rule 3" {
+		t.Error(x.Lines)
+	}
+	if x.Refuse(TooMuch, "full"); x.Decision != "denied" || x.Reason != TooMuch || len(x.All) != 2 || x.Lines[0] != "full" {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestAsk(t *testing.T) {
+	for target, want := range map[string]Question{
+		"a.example:443": {Host: "a.example", Port: 443}, "[::1]:80": {Host: "::1", Port: 80}, "1.1.1.1:65535": {Host: "1.1.1.1", Port: 65535},
+	} {
+		if q, err := Ask(target, ""); err != nil || q.Host != want.Host || q.Port != want.Port {
+			t.Errorf("%s is %+v, %v", target, q, err)
+		}
+	}
+	for target, host := range map[string]string{"a.example": "a.example", "a.example:7": "a.example", "::1": "::1", "[::1]": "[::1]", "1.1.1.1:0": "1.1.1.1"} {
+		if q, err := Ask(target, ICMP); err != nil || q.Host != host || q.Port != 0 {
+			t.Errorf("icmp to %s is %+v, %v", target, q, err)
+		}
+	}
+	for target, want := range map[string]string{
+		"github.com": `"github.com" has no port; write HOST:PORT, as in github.com:443`, "a:0": `"a:0": "0" is no port from 1 to 65535`, "a:https": `"https" is no port`,
+		"a:65536": "is no port", "a:": `"" is no port`, "": "has no port", ":443": `"" is neither a name nor an address`, "bad_name!:443": `"bad_name!" is neither a name nor an address`,
+		"https://a.example:443": "is a URL; write HOST:PORT", "2001:db8::1": "write an address of IPv6 as in [2001:db8::1]:443", "a:b:c": "is not HOST:PORT", "a b:1": "neither",
+	} {
+		if q, err := Ask(target, TLS); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is %+v, %v, and not %s", target, q, err, want)
+		}
+	}
+	if _, err := Ask("a:1", "sctp"); err == nil || !strings.Contains(err.Error(), "is none of tcp") {
+		t.Error(err)
 	}
 }

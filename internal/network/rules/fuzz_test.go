@@ -55,7 +55,7 @@ func FuzzCompile(f *testing.F) {
 		if connect.Verdict == Deny && named.Verdict != Deny || connect.Verdict == Allow && (named.Verdict != Allow || named.Credential != nil) {
 			t.Errorf("connect: %+v, named: %+v", connect, named)
 		}
-		if len(table.Explain(Question{Host: name, Port: port, Addrs: []netip.Addr{a}})) == 0 {
+		if len(table.Explain(Question{Host: name, Port: port, Addrs: []netip.Addr{a}}).Lines) == 0 {
 			t.Error("nothing is explained")
 		}
 		answer := table.Answer(name, a, flow.Own)

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 )
@@ -12,6 +13,8 @@ func (e *entry) parse(s string) (problem string) {
 	case s == "*":
 		e.kind = everything
 		return ""
+	case strings.Contains(s, "://"):
+		return "it is a URL; write the name in it alone"
 	case strings.HasPrefix(s, "*."):
 		e.kind = suffix
 		return e.parseName(s, s[2:])
@@ -49,7 +52,7 @@ func (e *entry) parsePrefix(s string) string {
 	if err != nil {
 		a, err := netip.ParseAddr(s)
 		if err != nil {
-			return "it is neither an address nor a prefix; ports stand in a key of their own"
+			return noPrefix(s)
 		}
 		if a.Zone() != "" {
 			return "an address with a zone is of no use here"
@@ -73,4 +76,16 @@ func (e *entry) parsePrefix(s string) string {
 		e.what = p.Addr().String()
 	}
 	return ""
+}
+
+// noPrefix says why a text is neither an address nor a prefix.
+func noPrefix(s string) string {
+	addr, length, _ := strings.Cut(s, "/")
+	switch a, err := netip.ParseAddr(addr); {
+	case err == nil && a.Zone() == "":
+		return fmt.Sprintf("the length of its prefix, %q, is not from 0 to %d", length, a.BitLen())
+	case strings.Count(s, ":") == 1:
+		return "ports stand in a key of their own, ports"
+	}
+	return "it is neither an address nor a prefix"
 }

@@ -29,13 +29,14 @@ type Policy struct {
 // Limits bound the traffic of an environment; 0 is no limit.
 type Limits struct {
 	// BytesPerSecond bounds each direction.
-	BytesPerSecond int64 `json:"bytes_per_second,omitempty"`
+	BytesPerSecond int64 `json:"bandwidth,omitempty"`
 	// Bytes bounds both directions together over the environment's life.
-	Bytes int64 `json:"bytes,omitempty"`
-	// Connections bounds those that are open or in the making.
-	Connections int `json:"connections,omitempty"`
+	Bytes int64 `json:"volume,omitempty"`
+	// Connections bounds those that are open or in the making. It is written when it
+	// is 0 as well, since it is not that where people leave it out.
+	Connections int `json:"connections"`
 	// ConnectionsPerSecond bounds new ones, with a burst of as many.
-	ConnectionsPerSecond int `json:"connections_per_second,omitempty"`
+	ConnectionsPerSecond int `json:"connection_rate,omitempty"`
 }
 
 // Rule allows or denies. Exactly one of Allow and Deny is set.
@@ -57,10 +58,7 @@ type Rule struct {
 }
 
 // Ports is a range of ports, both ends included.
-type Ports struct {
-	First uint16 `json:"first"`
-	Last  uint16 `json:"last"`
-}
+type Ports struct{ First, Last uint16 }
 
 // Protocol is how a flow is carried, and what of it can be seen.
 type Protocol string

@@ -4,15 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
 // Parse reads a rule as it stands on a command line: HOST[:PORTS][/PROTOCOLS], as
 // in "pypi.org", "*.example.org:443,8000-8100/tls", "10.1.0.0/16:22" and
-// "[fd00::/8]:22/tcp". It checks what Compile does but for what needs the policy.
+// "fd00::/8:22/tcp". It checks what Compile does but for what needs the policy. Errors
+// do not repeat the text.
 func Parse(text string, denies bool) (Rule, error) {
 	var r Rule
 	host := text
+	if strings.Contains(text, "://") {
+		return Rule{}, errors.New("it is a URL; write the name in it alone")
+	}
 	if i := strings.LastIndexByte(host, '/'); i >= 0 && i+1 < len(host) && host[i+1] >= 'a' && host[i+1] <= 'z' {
 		for p := range strings.SplitSeq(host[i+1:], ",") {
 			r.Protocols = append(r.Protocols, Protocol(p))
@@ -33,27 +38,25 @@ func Parse(text string, denies bool) (Rule, error) {
 		r.Allow, r.Deny = nil, r.Allow
 	}
 	if _, err := r.entries(true, true); err != nil {
-		return Rule{}, errors.New(err.Text)
+		return Rule{}, errors.New(strings.TrimPrefix(err.Text, strconv.Quote(text)+": "))
 	}
 	return r, nil
 }
 
 // cutPorts takes the ports from a host. An IPv6 address that has them is in
-// brackets.
+// brackets, with or without the length of its prefix, or has such a length.
 func cutPorts(s string) (host, ports string, ok bool) {
 	if inner, bracket := strings.CutPrefix(s, "["); bracket {
-		if host, rest, closed := strings.Cut(inner, "]"); closed && strings.Contains(host, ":") {
-			if rest == "" {
-				return host, "", false
-			}
-			if ports, ok := strings.CutPrefix(rest, ":"); ok {
-				return host, ports, true
-			}
+		addr, rest, closed := strings.Cut(inner, "]")
+		length, ports, ok := strings.Cut(rest, ":")
+		if !closed || !strings.Contains(addr, ":") || length != "" && length[0] != '/' {
+			return s, "", false
 		}
-		return s, "", false
+		return addr + length, ports, ok
 	}
-	if strings.Count(s, ":") == 1 {
-		return strings.Cut(s, ":")
+	start := max(0, strings.IndexByte(s, '/'))
+	if i := strings.IndexByte(s[start:], ':'); i >= 0 && strings.Count(s[start:], ":") == 1 {
+		return s[:start+i], s[start+i+1:], true
 	}
 	return s, "", false
 }

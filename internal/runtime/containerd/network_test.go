@@ -52,7 +52,7 @@ func (e *exit) Set(p rules.Policy, _ bool) error {
 	return e.err
 }
 
-func (e *exit) Explain(context.Context, string, rules.Protocol) ([]string, error) { return nil, nil }
+func (e *exit) Explain(context.Context, rules.Question) rules.Explanation { return rules.Explanation{} }
 
 func (e *exit) Stats() network.Stats {
 	e.mu.Lock()
