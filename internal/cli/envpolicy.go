@@ -59,7 +59,7 @@ type policySetCmd struct {
 
 	Bandwidth      *units.Size `placeholder:"SIZE" help:"Most bytes a second in each direction, as in 10MiB; 0 is no limit."`
 	Volume         *units.Size `placeholder:"SIZE" help:"Most bytes in both directions together, with what has passed; 0 is no limit."`
-	Connections    *int        `placeholder:"N" help:"Most connections at a time; 0 is no limit of its own."`
+	Connections    *int        `placeholder:"N" help:"Most connections at a time, up to 4096; 0 is 1024."`
 	ConnectionRate *int        `placeholder:"N" help:"Most new connections a second; 0 is no limit."`
 
 	From  string `xor:"from" placeholder:"FILE" help:"Begin from a whole policy in a file of JSON, as 'policy NAME --json' prints it; - is standard input."`

@@ -137,7 +137,7 @@ b     0        2       0         0
 		if err := showPolicy(&out, control.Policy{Name: "box", Profile: "p", Known: known, Policy: rules.Policy{Mode: rules.None}}, at); err != nil {
 			t.Fatal(err)
 		}
-		if want := "environment  box (" + state + ")\nprofile      p\nmode         none\n"; out.String() != want {
+		if want := "environment  box (" + state + ")\nprofile      p\nmode         none\nlimit        1024 connections at a time\n"; out.String() != want {
 			t.Errorf("it is\n%s and not\n%s", out.String(), want)
 		}
 	}
@@ -149,11 +149,11 @@ func TestTheVolumeIsShown(t *testing.T) {
 		"1GiB in all, 0 bytes (0%) of it used":           {},
 		"1GiB in all, which are used up: nothing passes": {Used: 1 << 30},
 	} {
-		if got := limitTexts(rules.Limits{Bytes: 1 << 30}, s); len(got) != 1 || got[0] != want {
+		if got := limitTexts(rules.Limits{Bytes: 1 << 30}, s); len(got) != 2 || got[0] != want {
 			t.Errorf("%q, and not %q", got, want)
 		}
 	}
-	if got := limitTexts(rules.Limits{}, &network.Stats{Used: 5}); len(got) > 0 {
+	if got := limitTexts(rules.Limits{}, &network.Stats{Used: 5}); len(got) != 1 || got[0] != "1024 connections at a time" {
 		t.Errorf("without a limit it is %q", got)
 	}
 }

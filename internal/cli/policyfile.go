@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/exec-server/exec-server/internal/config"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
@@ -52,8 +51,6 @@ func parsePolicy(text []byte) (p rules.Policy, at int, err error) {
 	start := memberAt(text, "policy")
 	d := json.NewDecoder(bytes.NewReader(text[start:]))
 	d.DisallowUnknownFields()
-	// What is left out is what a profile leaves out.
-	p.Connections = config.Default().Profiles[config.DefaultProfile].Network.Connections
 	if err = d.Decode(&p); err == nil {
 		return p, 0, nil
 	}

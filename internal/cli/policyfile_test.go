@@ -31,10 +31,10 @@ func TestAPolicyFromAFile(t *testing.T) {
 		return rules.Policy{Mode: rules.Open, Limits: rules.Limits{Connections: connections}}
 	}
 	for text, want := range map[string]rules.Policy{
-		`{"mode":"open"}`:                               with(1024),
+		`{"mode":"open"}`:                               with(0),
 		`{"mode":"open","connections":0}`:               with(0),
-		`{"name":"x", "policy" : {"mode":"open"} }`:     with(1024),
-		`{"mode":"open","bandwidth":0,"volume":0}`:      with(1024),
+		`{"name":"x", "policy" : {"mode":"open"} }`:     with(0),
+		`{"mode":"open","bandwidth":0,"volume":0}`:      with(0),
 		"\n" + `{"mode":"open","connections":9}` + "\n": with(9),
 	} {
 		if p, err := read(text); err != nil || !reflect.DeepEqual(p, want) {

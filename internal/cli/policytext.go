@@ -94,7 +94,8 @@ func limitTexts(l rules.Limits, s *network.Stats) (texts []string) {
 		volume += fmt.Sprintf(", %d bytes (%d%%) of it used", s.Used, int(float64(s.Used)/float64(l.Bytes)*100))
 	}
 	add(l.Bytes, volume)
-	add(int64(l.Connections), fmt.Sprintf("%d connections at a time", l.Connections))
+	connections := cmp.Or(l.Connections, rules.UsualConnections)
+	add(int64(connections), fmt.Sprintf("%d connections at a time", connections))
 	add(int64(l.ConnectionsPerSecond), fmt.Sprintf("%d new connections a second", l.ConnectionsPerSecond))
 	return texts
 }
