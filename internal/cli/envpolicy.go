@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/network/rules"
+	"github.com/exec-server/exec-server/internal/units"
 )
 
 type envPolicyCmd struct {
@@ -50,10 +52,16 @@ type policySetCmd struct {
 	Allow  []string `sep:"none" placeholder:"WORDS" help:"Add a rule. Words are HOST[:PORTS][/PROTOCOLS]: 'pypi.org *.pypi.org', '10.1.0.0/16:22,8000-8100', 'db.example:5432/tcp', '*'. May be repeated."`
 	Deny   []string `sep:"none" placeholder:"WORDS" help:"Add a rule that denies, in the same words. May be repeated."`
 	Remove []int    `placeholder:"N" help:"Remove the rule with that number, as it is shown. May be repeated."`
-	From   string   `xor:"from" placeholder:"FILE" help:"Begin from a whole policy in a file of JSON, as 'policy NAME --json' prints it; - is standard input."`
-	Reset  bool     `xor:"from" help:"Begin from what the profile says."`
-	Close  bool     `help:"End open connections that are denied then."`
-	JSON   bool     `name:"json" help:"Print what it is then as JSON."`
+
+	Bandwidth      *units.Size `placeholder:"SIZE" help:"Most bytes a second in each direction, as in 10MiB; 0 is no limit."`
+	Volume         *units.Size `placeholder:"SIZE" help:"Most bytes in both directions together, with what has passed; 0 is no limit."`
+	Connections    *int        `placeholder:"N" help:"Most connections at a time, up to 4096; 0 is 1024."`
+	ConnectionRate *int        `placeholder:"N" help:"Most new connections a second; 0 is no limit."`
+
+	From  string `xor:"from" placeholder:"FILE" help:"Begin from a whole policy in a file of JSON, as 'policy NAME --json' prints it; - is standard input."`
+	Reset bool   `xor:"from" help:"Begin from what the profile says."`
+	Close bool   `help:"End open connections that are denied then."`
+	JSON  bool   `name:"json" help:"Print what it is then as JSON."`
 }
 
 // Run changes the policy, and shows what it is then.
@@ -79,7 +87,8 @@ func (s *policySetCmd) Run(ctx context.Context, common *Common, std Streams, c *
 }
 
 func (s *policySetCmd) edit(name string, in io.Reader) (control.EditPolicy, error) {
-	e := control.EditPolicy{Name: name, Reset: s.Reset, Mode: rules.Mode(s.Mode), Close: s.Close}
+	e := control.EditPolicy{Name: name, Reset: s.Reset, Mode: rules.Mode(s.Mode), Close: s.Close,
+		Bandwidth: (*int64)(s.Bandwidth), Volume: (*int64)(s.Volume), Connections: s.Connections, ConnectionRate: s.ConnectionRate}
 	for _, n := range s.Remove {
 		e.Remove = append(e.Remove, n-1)
 	}
@@ -103,7 +112,7 @@ func (s *policySetCmd) edit(name string, in io.Reader) (control.EditPolicy, erro
 		}
 		e.Whole = &whole
 	}
-	if !e.Reset && e.Whole == nil && len(e.Add)+len(e.Remove) == 0 && e.Mode == "" && !e.Close {
+	if reflect.DeepEqual(e, control.EditPolicy{Name: name}) {
 		return e, usageError("set: nothing to change is given")
 	}
 	return e, nil

@@ -87,7 +87,17 @@ func edited(p, profile rules.Policy, e control.EditPolicy) (rules.Policy, error)
 	if e.Mode != "" {
 		p.Mode = e.Mode
 	}
+	replace(&p.BytesPerSecond, e.Bandwidth)
+	replace(&p.Bytes, e.Volume)
+	replace(&p.Connections, e.Connections)
+	replace(&p.ConnectionsPerSecond, e.ConnectionRate)
 	return p, nil
+}
+
+func replace[T any](value, with *T) {
+	if with != nil {
+		*value = *with
+	}
 }
 
 // ExplainPolicy implements control.Backend.

@@ -12,6 +12,7 @@ import (
 	"github.com/exec-server/exec-server/internal/network"
 	"github.com/exec-server/exec-server/internal/network/rules"
 	"github.com/exec-server/exec-server/internal/testroot"
+	"github.com/exec-server/exec-server/internal/units"
 )
 
 func TestRulesInWords(t *testing.T) {
@@ -88,14 +89,14 @@ func TestAPolicyIsShown(t *testing.T) {
 	p := control.Policy{
 		Name: "box", Profile: "default", Running: true,
 		Policy: rules.Policy{
-			Mode: rules.Rules, Intercept: true, Limits: rules.Limits{BytesPerSecond: 1 << 20, Connections: 9},
+			Mode: rules.Rules, Intercept: true, Limits: rules.Limits{BytesPerSecond: 1 << 20, Bytes: 1 << 30, Connections: 9},
 			Rules: []rules.Rule{
 				{Allow: []string{"a.example", "*.b.example"}, Ports: []rules.Ports{{First: 443, Last: 443}}},
 				{Deny: []string{"10.0.0.0/8"}},
 			},
 		},
 		Stats: &network.Stats{
-			Total: network.Count{Allowed: 3, Denied: 2, In: 10, Out: 20}, Open: 1, Lookups: 5, FailedLookups: 6,
+			Total: network.Count{Allowed: 3, Denied: 2, In: 10, Out: 20}, Open: 1, Lookups: 5, FailedLookups: 6, Used: 1 << 28,
 			Denied:  map[rules.Reason]uint64{rules.ByMode: 1, rules.ByRule: 1},
 			Names:   map[string]network.Count{"b": {Denied: 2}, "a": {Allowed: 3, In: 10, Out: 20}},
 			Denials: []network.Denial{{At: at, What: "tcp 10.0.0.1:22", Reason: rules.ByRule, Rule: 1}, {At: at, What: "lookup x\x1b[2J", Reason: rules.ByMode, Rule: -1}, {At: at, What: "tcp 1.1.1.1:443", Reason: rules.NoName, Rule: 0}},
@@ -110,6 +111,7 @@ profile      default
 mode         rules
 intercept    yes
 limit        1MiB a second in each direction
+limit        1GiB in all, 268435456 bytes (25%) of it used
 limit        9 connections at a time
 rule 1       allow a.example:443 *.b.example:443
 rule 2       deny 10.0.0.0/8
@@ -132,8 +134,48 @@ b     0        2       0         0
 	if err := showPolicy(&out, control.Policy{Name: "box", Profile: "p", Policy: rules.Policy{Mode: rules.None}}, at); err != nil {
 		t.Fatal(err)
 	}
-	if want := "environment  box (not running: this is what its next container begins with)\nprofile      p\nmode         none\n"; out.String() != want {
+	if want := "environment  box (not running: this is what its next container begins with)\nprofile      p\nmode         none\nlimit        1024 connections at a time\n"; out.String() != want {
 		t.Errorf("it is\n%s and not\n%s", out.String(), want)
+	}
+}
+
+func TestTheVolumeIsShown(t *testing.T) {
+	for want, s := range map[string]*network.Stats{
+		"1GiB in all":                                    nil,
+		"1GiB in all, 0 bytes (0%) of it used":           {},
+		"1GiB in all, which are used up: nothing passes": {Used: 1 << 30},
+	} {
+		if got := limitTexts(rules.Limits{Bytes: 1 << 30}, s); len(got) != 2 || got[0] != want {
+			t.Errorf("%q, and not %q", got, want)
+		}
+	}
+	if got := limitTexts(rules.Limits{}, &network.Stats{Used: 5}); len(got) != 1 || got[0] != "1024 connections at a time" {
+		t.Errorf("without a limit it is %q", got)
+	}
+}
+
+// What the flags of set say.
+func TestAnEditInFlags(t *testing.T) {
+	n := func(s string) *units.Size {
+		var size units.Size
+		if err := size.UnmarshalText([]byte(s)); err != nil {
+			t.Fatal(err)
+		}
+		return &size
+	}
+	set := policySetCmd{Remove: []int{2}, Bandwidth: n("10MiB"), Volume: n("0"), Connections: new(5), ConnectionRate: new(0)}
+	e, err := set.edit("box", nil)
+	want := control.EditPolicy{Name: "box", Remove: []int{1}, Bandwidth: new(int64(10 << 20)), Volume: new(int64(0)), Connections: new(5), ConnectionRate: new(0)}
+	if err != nil || !reflect.DeepEqual(e, want) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	before := rules.Policy{Mode: rules.Rules, Rules: []rules.Rule{{Allow: []string{"a"}}, {Allow: []string{"b"}}}, Limits: rules.Limits{BytesPerSecond: 1, Bytes: 2, Connections: 3, ConnectionsPerSecond: 4}}
+	p, err := edited(before, rules.Policy{}, e)
+	if limits := (rules.Limits{BytesPerSecond: 10 << 20, Connections: 5}); err != nil || p.Limits != limits || len(p.Rules) != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p, err = edited(before, rules.Policy{}, control.EditPolicy{}); err != nil || p.Limits != before.Limits {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 
@@ -153,6 +195,9 @@ func TestWhatIsWrongWithAnEdit(t *testing.T) {
 		{"--deny: \"x:y\": ", []string{"set", "--deny", "x:y"}, 2},
 		{`--mode must be one of "none","rules","open" but`, []string{"set", "--mode", "all"}, 2},
 		{"can't be used together", []string{"set", "--reset", "--from", "x"}, 2},
+		{`--volume: "10MB" is no size`, []string{"set", "--volume", "10MB"}, 2},
+		{"--connections", []string{"set", "--connections", "many"}, 2},
+		{"no exec-server is running for", []string{"set", "--volume", "10MiB", "--connections", "0"}, 1},
 		{"no such file", []string{"set", "--from", file + "x"}, 1},
 		{"unknown field \"rule\"", []string{"set", "--from", file}, 1},
 		{"cannot be used more than once", []string{"set", "--mode", "none", "--mode", "open"}, 2},

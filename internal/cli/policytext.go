@@ -63,7 +63,7 @@ func showPolicy(w io.Writer, p control.Policy, now time.Time) error {
 			out.print("%-11s  yes", on.name)
 		}
 	}
-	for _, limit := range limitTexts(p.Policy.Limits) {
+	for _, limit := range limitTexts(p.Policy.Limits, p.Stats) {
 		out.print("limit        %s", limit)
 	}
 	for i, r := range p.Policy.Rules {
@@ -75,15 +75,24 @@ func showPolicy(w io.Writer, p control.Policy, now time.Time) error {
 	return out.err
 }
 
-func limitTexts(l rules.Limits) (texts []string) {
+// limitTexts has the limits, and of a sandbox how much of the volume is used.
+func limitTexts(l rules.Limits, s *network.Stats) (texts []string) {
 	add := func(n int64, text string) {
 		if n > 0 {
 			texts = append(texts, text)
 		}
 	}
 	add(l.BytesPerSecond, units.Size(l.BytesPerSecond).String()+" a second in each direction")
-	add(l.Bytes, units.Size(l.Bytes).String()+" in all")
-	add(int64(l.Connections), fmt.Sprintf("%d connections at a time", l.Connections))
+	volume := units.Size(l.Bytes).String() + " in all"
+	switch {
+	case s != nil && s.Used >= l.Bytes:
+		volume += ", which are used up: nothing passes"
+	case s != nil:
+		volume += fmt.Sprintf(", %d bytes (%d%%) of it used", s.Used, int(float64(s.Used)/float64(l.Bytes)*100))
+	}
+	add(l.Bytes, volume)
+	connections := cmp.Or(l.Connections, rules.UsualConnections)
+	add(int64(connections), fmt.Sprintf("%d connections at a time", connections))
 	add(int64(l.ConnectionsPerSecond), fmt.Sprintf("%d new connections a second", l.ConnectionsPerSecond))
 	return texts
 }

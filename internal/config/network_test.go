@@ -97,6 +97,7 @@ func TestErrorsOfTheNetwork(t *testing.T) {
 		v + "[profile.a.network]\nbandwidth = '10MB'":           `3:13: profile.a.network.bandwidth: "10MB" is no size; write a number of bytes or a whole number with KiB, MiB, GiB or TiB`,
 		v + "[profile.a.network]\nvolume = -1":                  "3:1: profile.a.network.volume: -1 is less than 0",
 		v + "[profile.a.network]\nconnections = -1":             "3:1: profile.a.network.connections: -1 is less than 0",
+		v + "[profile.a.network]\nconnections = 5000":           "3:1: profile.a.network.connections: 5000 is more than 4096",
 		v + "[profile.a.network]\nconnection_rate = -1":         "3:1: profile.a.network.connection_rate: -1 is less than 0",
 		v + "[profile.a.network]\nrules = []":                   "3:1: profile.a.network.rules: there is no such key; did you mean rule?",
 		r + "alow = ['x']":                                      "5:1: profile.a.network.rule.alow: there is no such key; did you mean allow?",

@@ -34,6 +34,12 @@ type EditPolicy struct {
 	// Add are rules that come after those that are there.
 	Add  []rules.Rule `json:"add,omitempty"`
 	Mode rules.Mode   `json:"mode,omitempty"`
+	// Those of the limits that are not nil take the place of what is there, as in
+	// rules.Limits.
+	Bandwidth      *int64 `json:"bandwidth,omitempty"`
+	Volume         *int64 `json:"volume,omitempty"`
+	Connections    *int   `json:"connections,omitempty"`
+	ConnectionRate *int   `json:"connection_rate,omitempty"`
 	// Close ends open connections that the new policy denies.
 	Close bool `json:"close,omitempty"`
 }

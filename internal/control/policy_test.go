@@ -18,6 +18,7 @@ func TestPoliciesOverTheSocket(t *testing.T) {
 	}
 	edit := EditPolicy{
 		Name: "a", Reset: true, Whole: &rules.Policy{Mode: rules.Open, Limits: rules.Limits{Bytes: 5}}, Remove: []int{0, 2}, Mode: rules.Rules, Close: true,
+		Bandwidth: new(int64(0)), Volume: new(int64(1 << 40)), Connections: new(0), ConnectionRate: new(3),
 		Add: []rules.Rule{{Allow: []string{"x"}, Ports: []rules.Ports{{First: 1, Last: 2}}, Credential: &rules.Credential{SecretFile: "/f"}}},
 	}
 	p, err := SetPolicy(ctx, path, edit)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/exec-server/exec-server/internal/network/names"
@@ -16,11 +17,16 @@ import (
 // rule. A name is looked up only if the policy lets the environment do that.
 func (w *Way) Explain(ctx context.Context, q rules.Question) rules.Explanation {
 	q.Own = w.own
+	if rules.Inside(q.Host) {
+		return w.table.Load().Explain(q)
+	}
 	var err error
 	if a, perr := netip.ParseAddr(strings.Trim(q.Host, "[]")); perr == nil {
 		q.Names = w.names.Names(a.Unmap().WithZone(""))
 	} else {
-		q.Addrs, err = w.names.Lookup(ctx, q.Host)
+		var removed []netip.Addr
+		q.Addrs, removed, err = w.names.Lookup(ctx, q.Host)
+		q.Addrs = slices.Concat(q.Addrs, removed)
 	}
 	t := w.table.Load()
 	x := t.Explain(q)

@@ -35,8 +35,10 @@ type rig struct {
 	asked  map[netip.AddrPort]netip.AddrPort // what a program's address has connected to
 	dialed []netip.AddrPort
 	pins   map[string][]netip.Addr
-	former map[string][]netip.Addr // which Refresh makes pins
-	pause  chan struct{}           // dials wait for it, if there is one
+	// removed are what is taken out of a name's answers.
+	removed map[string][]netip.Addr
+	former  map[string][]netip.Addr // which Refresh makes pins
+	pause   chan struct{}           // dials wait for it, if there is one
 }
 
 // newRig makes one, whose names are "NAME ADDRESS".
@@ -103,13 +105,13 @@ func (r *rig) Pinned(name string, a netip.Addr) bool {
 	return slices.Contains(r.Names(a), name)
 }
 
-func (r *rig) Lookup(_ context.Context, name string) ([]netip.Addr, error) {
+func (r *rig) Lookup(_ context.Context, name string) (addrs, removed []netip.Addr, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pins[name] == nil {
-		return nil, errors.New("no server answers")
+		return nil, nil, errors.New("no server answers")
 	}
-	return r.pins[name], nil
+	return r.pins[name], r.removed[name], nil
 }
 
 func (r *rig) dialWorld(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -9,13 +10,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/exec-server/exec-server/internal/network/rules"
-)
-
-const (
-	// usualConnections bounds the connections of an environment whose policy does not.
-	usualConnections = 1024
-	// maxConnections bounds them whatever its policy says.
-	maxConnections = 4096
 )
 
 // direction is which way bytes go.
@@ -110,12 +104,7 @@ func (b *budget) fresh() bool {
 }
 
 // most is how many connections there may be.
-func (b *budget) most() int {
-	if n := b.now.Load().Connections; n > 0 {
-		return min(maxConnections, n)
-	}
-	return usualConnections
-}
+func (b *budget) most() int { return cmp.Or(b.now.Load().Connections, rules.UsualConnections) }
 
 // request is told that a request begins, of which HTTP/2 has many on a connection: there
 // may be as many as connections. It returns what is called at its end, or nil.

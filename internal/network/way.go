@@ -85,7 +85,7 @@ type pins interface {
 	Names(netip.Addr) []string
 	Refresh(context.Context, netip.Addr) []string
 	Pinned(string, netip.Addr) bool
-	Lookup(context.Context, string) ([]netip.Addr, error)
+	Lookup(context.Context, string) (addrs, removed []netip.Addr, err error)
 }
 
 type closer interface{ Close() error }

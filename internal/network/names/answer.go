@@ -78,7 +78,7 @@ func (n *Names) answerAllowed(ctx context.Context, q dns.Question, name string, 
 			return err
 		}
 		addresses(q, f, r)
-		if f.removed && len(f.addrs) == 0 {
+		if len(f.removed) > 0 && len(f.addrs) == 0 {
 			return errRemoved
 		}
 	case dns.TypeHTTPS, dns.TypeSVCB:

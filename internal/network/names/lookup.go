@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -21,9 +22,15 @@ func (e *DeniedError) Error() string {
 // errBusy is the error where too many questions wait for upstream.
 var errBusy = errors.New("too many queries at once")
 
-// lookup returns a name's addresses of one family: those that are pinned to it, or
-// else what upstream says, which it pins. The name is as rules.Name returns it.
+// lookup is find for a program's sake.
 func (n *Names) lookup(ctx context.Context, name string, v6 bool) (found, error) {
+	return n.find(ctx, name, v6, n.o.Report)
+}
+
+// find returns a name's addresses of one family: those that are pinned to it, or else
+// what upstream says, which it pins. What the policy takes out is reported. The name
+// is as rules.Name returns it.
+func (n *Names) find(ctx context.Context, name string, v6 bool, report func(Event)) (found, error) {
 	if isLocal(name) {
 		return local(v6), nil
 	}
@@ -32,7 +39,7 @@ func (n *Names) lookup(ctx context.Context, name string, v6 bool) (found, error)
 	}
 	k := key{name, v6}
 	if f, ok := n.pins.get(k, time.Now()); ok {
-		return n.permitted(k, f), nil
+		return n.permitted(k, f, report), nil
 	}
 	r, err := n.ask(ctx, name, family(v6))
 	if err != nil {
@@ -48,7 +55,7 @@ func (n *Names) lookup(ctx context.Context, name string, v6 bool) (found, error)
 	}
 	// What the policy takes out is not pinned. If that is everything it is not
 	// remembered either, and is right as soon as the name is.
-	if f = n.permitted(k, f); len(f.addrs) > 0 {
+	if f = n.permitted(k, f, report); len(f.addrs) > 0 {
 		n.pins.put(k, f)
 	}
 	return f, nil
@@ -64,7 +71,7 @@ func (n *Names) resolve(name string) rules.Decision {
 
 // permitted returns an answer without the addresses that the policy does not let the
 // name have, each of which is reported.
-func (n *Names) permitted(k key, f found) found {
+func (n *Names) permitted(k key, f found, report func(Event)) found {
 	table := n.o.Table()
 	addrs := make([]netip.Addr, 0, len(f.addrs))
 	for _, a := range f.addrs {
@@ -73,9 +80,10 @@ func (n *Names) permitted(k key, f found) found {
 			addrs = append(addrs, a)
 			continue
 		}
-		n.o.Report(Event{Kind: Removed, Name: k.name, Type: typeName(family(k.v6)), Addr: a, Reason: d.Reason, Rule: d.Rule})
+		f.removed = append(slices.Clip(f.removed), a)
+		report(Event{Kind: Removed, Name: k.name, Type: typeName(family(k.v6)), Addr: a, Reason: d.Reason, Rule: d.Rule})
 	}
-	f.removed, f.addrs = len(addrs) < len(f.addrs), addrs
+	f.addrs = addrs
 	return f
 }
 

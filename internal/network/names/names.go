@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -109,23 +110,25 @@ func (n *Names) Refresh(ctx context.Context, a netip.Addr) []string {
 }
 
 // Lookup returns the addresses of a name, as a program in the environment would get
-// them, and pins them: IPv4 first, and none if it has none. The error is a
-// *DeniedError if the policy denies the name.
-func (n *Names) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+// them, and pins them: IPv4 first, and none if it has none; and those that the policy
+// takes out. Nothing is reported. The error is a *DeniedError if the policy denies the
+// name.
+func (n *Names) Lookup(ctx context.Context, name string) (addrs, removed []netip.Addr, err error) {
 	name, ok := rules.Name(name)
 	if !ok {
-		return nil, &DeniedError{Decision: rules.Decision{Reason: BadName, Rule: -1}}
+		return nil, nil, &DeniedError{Decision: rules.Decision{Reason: BadName, Rule: -1}}
 	}
 	var families [2]found
 	var errs [2]error
 	var wg sync.WaitGroup
 	for i := range families {
-		wg.Go(func() { families[i], errs[i] = n.lookup(ctx, name, i == 1) })
+		wg.Go(func() { families[i], errs[i] = n.find(ctx, name, i == 1, func(Event) {}) })
 	}
 	wg.Wait()
-	addrs := append(families[0].addrs, families[1].addrs...)
-	if len(addrs) == 0 {
-		return nil, cmp.Or(errs[0], errs[1])
+	addrs = slices.Concat(families[0].addrs, families[1].addrs)
+	removed = slices.Concat(families[0].removed, families[1].removed)
+	if len(addrs)+len(removed) == 0 {
+		return nil, nil, cmp.Or(errs[0], errs[1])
 	}
-	return addrs, nil
+	return addrs, removed, nil
 }

@@ -38,8 +38,8 @@ type found struct {
 	addrs []netip.Addr
 	// missing is set if there is no such name at all.
 	missing bool
-	// removed is set if there were addresses that the policy took out.
-	removed bool
+	// removed are the addresses that the policy took out.
+	removed []netip.Addr
 	until   time.Time
 }
 

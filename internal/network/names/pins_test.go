@@ -280,15 +280,39 @@ func TestLookup(t *testing.T) {
 		return map[uint16][]string{dns.TypeA: {name + " 60 A 151.101.1.1"}, dns.TypeAAAA: {name + " 60 AAAA 2a04:4e42::223"}}[qtype]
 	})
 	e := newEnvironment(t, u, allowing("a.example.com"))
-	got, err := e.Lookup(t.Context(), "A.example.com.")
-	if want := []netip.Addr{netip.MustParseAddr("151.101.1.1"), netip.MustParseAddr("2a04:4e42::223")}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v", got, err)
+	got, removed, err := e.Lookup(t.Context(), "A.example.com.")
+	if want := []netip.Addr{netip.MustParseAddr("151.101.1.1"), netip.MustParseAddr("2a04:4e42::223")}; err != nil || !slices.Equal(got, want) || len(removed) > 0 {
+		t.Errorf("%v, %v, %v", got, removed, err)
 	}
 	denied := new(DeniedError)
-	if _, err := e.Lookup(t.Context(), "b.example.com"); !errors.As(err, &denied) || denied.Decision.Reason != rules.ByMode {
+	if _, _, err := e.Lookup(t.Context(), "b.example.com"); !errors.As(err, &denied) || denied.Decision.Reason != rules.ByMode {
 		t.Errorf("%v", err)
 	}
-	if _, err := e.Lookup(t.Context(), "10.0.0.1"); !errors.As(err, &denied) || denied.Decision.Reason != BadName {
+	if _, _, err := e.Lookup(t.Context(), "10.0.0.1"); !errors.As(err, &denied) || denied.Decision.Reason != BadName {
 		t.Errorf("%v", err)
+	}
+}
+
+// What the policy takes out is told, also when the rest comes from a pin; since nobody
+// in the environment has asked it is not reported.
+func TestLookupOfWhatIsTakenOut(t *testing.T) {
+	u, _ := faked(func(name string, qtype uint16) []string {
+		all := []string{name + " 60 A 10.1.2.3"}
+		if name == "some.example.com." {
+			all = append(all, name+" 60 A 151.101.1.1")
+		}
+		return map[uint16][]string{dns.TypeA: all}[qtype]
+	})
+	e := newEnvironment(t, u, allowing("*.example.com"))
+	special := []netip.Addr{netip.MustParseAddr("10.1.2.3")}
+	for name, want := range map[string][]netip.Addr{"some.example.com": {netip.MustParseAddr("151.101.1.1")}, "all.example.com": nil} {
+		for range 2 {
+			if got, removed, err := e.Lookup(t.Context(), name); err != nil || !slices.Equal(got, want) || !slices.Equal(removed, special) {
+				t.Errorf("%s: %v, %v, %v", name, got, removed, err)
+			}
+		}
+	}
+	if got := e.took(); len(got) > 0 {
+		t.Errorf("reported %+v", got)
 	}
 }

@@ -28,6 +28,8 @@ func (p *Policy) check() error {
 		return wrong("volume", "%d is less than 0", p.Bytes)
 	case p.Connections < 0:
 		return wrong("connections", "%d is less than 0", p.Connections)
+	case p.Connections > MaxConnections:
+		return wrong("connections", "%d is more than %d", p.Connections, MaxConnections)
 	case p.ConnectionsPerSecond < 0:
 		return wrong("connection_rate", "%d is less than 0", p.ConnectionsPerSecond)
 	case len(p.Rules) > maxRules:

@@ -61,6 +61,7 @@ func TestCompileSaysWhatIsWrong(t *testing.T) {
 		"bandwidth: -1 is less":               {Mode: Open, Limits: Limits{BytesPerSecond: -1}},
 		"volume: -1 is less":                  {Mode: Open, Limits: Limits{Bytes: -1}},
 		"connections: -1 is less":             {Mode: Open, Limits: Limits{Connections: -1}},
+		"connections: 4097 is more than 4096": {Mode: Open, Limits: Limits{Connections: 4097}},
 		"connection_rate: -1 is less":         {Mode: Open, Limits: Limits{ConnectionsPerSecond: -1}},
 		"rule: there are 1025":                {Mode: Open, Rules: make([]Rule, 1025)},
 		"rule 1: the rules have more":         {Mode: Open, Rules: []Rule{{Deny: many(maxEntries + 1)}}},

@@ -35,6 +35,7 @@ const (
 	TooMany     Reason = "connections"
 	TooMuch     Reason = "volume"
 	Unsupported Reason = "protocol" // there is no path for it in this mode
+	Local       Reason = "local"    // of explanations alone: it stays in the environment
 )
 
 // Decision is a verdict, and which rule it comes from.

@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Explain says what is decided, and by which step of the order of precedence.
 func (t *Table) Explain(q Question) Explanation {
 	x := &Explanation{}
+	if Inside(q.Host) {
+		x.add(Finding{Decision: "allowed", Reason: Local}, fmt.Sprintf("allowed: %s is the environment's own loopback, which no rule is about (local)", q.Host))
+		return x.conclude()
+	}
 	if t.policy.Mode != Rules && t.policy.Mode != Open {
 		x.add(finding(deny(ByMode).Decision), "denied: with mode none there is no way out at all")
 		return x.conclude()
@@ -35,12 +40,27 @@ func (t *Table) Explain(q Question) Explanation {
 	if lookup.Verdict == Deny {
 		return x.conclude()
 	}
-	if q.Addrs = t.explainAnswers(x, q); len(q.Addrs) == 0 {
+	switch kept := t.explainAnswers(x, q); {
+	case len(q.Addrs) == 0:
 		x.Lines = append(x.Lines, "there is no address to connect to")
-		return x.conclude()
+	case len(kept) == 0:
+		x.Lines = append(x.Lines, "denied (rebind): no answer is left to connect to, unless a rule allows its prefix")
+	default:
+		q.Addrs = kept
+		t.explainAddrs(x, q)
 	}
-	t.explainAddrs(x, q)
 	return x.conclude()
+}
+
+// Inside tells whether a host is the environment itself, where programs reach each
+// other whatever the policy is.
+func Inside(host string) bool {
+	if a, ok := literal(host); ok {
+		a = a.Unmap()
+		return a.IsLoopback() || a.IsUnspecified() // which Linux takes for loopback
+	}
+	name, ok := Name(host)
+	return ok && (name == "localhost" || strings.HasSuffix(name, ".localhost"))
 }
 
 // explainAnswers returns those of a look-up's addresses that are not left out.

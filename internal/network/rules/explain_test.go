@@ -72,6 +72,10 @@ udp to 1.1.1.1, port 443: denied, there is no path for it without veth = true`},
 look-up of pypi.org: allowed by rule 1
   2. exact name: rule 1 allows pypi.org, ports 80, 443, tls, http: this decides
 answer 127.0.0.1: left out, it is loopback (127.0.0.0/8) (rebind)
+denied (rebind): no answer is left to connect to, unless a rule allows its prefix`},
+		{Question{Host: "api.example", Port: 443}, `
+look-up of api.example: allowed by rule 5
+  2. exact name: rule 5 allows api.example, ports 80, 443, tls with Authorization from program vault: this decides
 there is no address to connect to`},
 		{Question{Host: "a b", Port: 443}, `
 denied: "a b" is neither a name nor an address`},

@@ -26,14 +26,20 @@ type Policy struct {
 	Limits
 }
 
-// Limits bound the traffic of an environment; 0 is no limit.
+// Bounds of Limits.Connections: each takes descriptors of the daemon.
+const (
+	UsualConnections = 1024
+	MaxConnections   = 4096
+)
+
+// Limits bound the traffic of an environment; 0 is no limit but for Connections.
 type Limits struct {
 	// BytesPerSecond bounds each direction.
 	BytesPerSecond int64 `json:"bandwidth,omitempty"`
 	// Bytes bounds both directions together over the environment's life.
 	Bytes int64 `json:"volume,omitempty"`
-	// Connections bounds those that are open or in the making. It is written when it
-	// is 0 as well, since it is not that where people leave it out.
+	// Connections bounds those that are open or in the making: at most MaxConnections,
+	// and 0 is UsualConnections. It is written when it is 0 as well.
 	Connections int `json:"connections"`
 	// ConnectionsPerSecond bounds new ones, with a burst of as many.
 	ConnectionsPerSecond int `json:"connection_rate,omitempty"`
