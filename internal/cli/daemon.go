@@ -74,8 +74,8 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kin
 			}
 		}()
 	}
+	d.warnNetwork()
 	if cfg.Runtime == "host" {
-		d.warnOpen()
 		d.runtime = host.New(agent.Options{
 			Detach:      cfg.Session.Detach.Duration,
 			KeepClosed:  cfg.Session.KeepClosed.Duration,
@@ -113,11 +113,16 @@ func startDaemon(ctx context.Context, cfg config.Config, stderr io.Writer, k kin
 	return d, nil
 }
 
-// warnOpen says that policies do not count where there are no containers.
-func (d *daemon) warnOpen() {
+// warnNetwork says which policies do not do what they seem to.
+func (d *daemon) warnNetwork() {
 	for _, name := range slices.Sorted(maps.Keys(d.cfg.Profiles)) {
-		if mode := d.cfg.Profiles[name].Network.Mode; rules.Mode(mode) != rules.None {
-			d.log.Warn().Str("profile", name).Str("mode", mode).Msg("with --runtime host commands have the network of this machine, whatever the profile says")
+		n := d.cfg.Profiles[name].Network
+		log := d.log.Warn().Str("profile", name).Str("mode", n.Mode)
+		switch none := rules.Mode(n.Mode) == rules.None; {
+		case d.cfg.Runtime == "host" && !none:
+			log.Msg("with --runtime host commands have the network of this machine, whatever the profile says")
+		case d.cfg.Runtime != "host" && none && len(n.Rules) > 0:
+			log.Int("rules", len(n.Rules)).Msg(`the profile's rules do not count: they need mode = "rules" or "open"`)
 		}
 	}
 }

@@ -128,11 +128,19 @@ func (c *Common) ask(do func(socket string) error) error {
 	}
 	switch {
 	case errors.Is(err, control.ErrNoDaemon):
-		return fmt.Errorf("no exec-server is running for root %s: start one, or choose the root of another with --root or --config", cfg.Root)
+		return noDaemonError(cfg.Root)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the exec-server of root %s does not answer", cfg.Root)
 	}
 	return err
+}
+
+// noDaemonError says that no server can be asked, and has the root.
+type noDaemonError string
+
+// Error says what to do.
+func (e noDaemonError) Error() string {
+	return "no exec-server is running for root " + string(e) + ": start one, or choose the root of another with --root or --config"
 }
 
 // asFlags has the flag in the place of the configuration's key for it.

@@ -122,14 +122,14 @@ func TestTheListOfEnvironments(t *testing.T) {
 	var out strings.Builder
 	if err := table(&out, []control.Environment{
 		{Name: "a", State: "connected", Transport: "noise", ConnectedSince: ago(90 * time.Second), Reconnects: 12, Sessions: n(3), Processes: n(4), LastError: "x\x1b[31m\ny", LastErrorAt: ago(50 * time.Hour)},
-		{Name: "b", State: "-", Sessions: n(0)},
+		{Name: "b", State: "running", Sessions: n(0)},
 		{Name: "c", State: "failed", Transport: "direct", LastError: strings.Repeat("é", 300)},
 	}, now); err != nil {
 		t.Fatal(err)
 	}
 	want := "NAME  STATE      TRANSPORT  CONNECTED  RECONNECTS  SESSIONS  PROCESSES  LAST ERROR\n" +
 		"a     connected  noise      1m         12          3         4          x [31m y (2d ago)\n" +
-		"b     -          -          -          -           0         ?          \n" +
+		"b     running    -          -          -           0         ?          \n" +
 		"c     failed     direct     -          0           ?         ?          " + strings.Repeat("é", mostTrouble) + "…\n"
 	if out.String() != want {
 		t.Errorf("the table is\n%s; expected\n%s", out.String(), want)

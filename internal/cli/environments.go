@@ -204,7 +204,7 @@ func (d *daemon) Environments(ctx context.Context) ([]control.Environment, error
 		list = append(list, counted(row, counts, running))
 	}
 	for name, counts := range census {
-		list = append(list, counted(control.Environment{Name: name, State: "-", Profile: d.cfg.DefaultProfile}, counts, true))
+		list = append(list, counted(control.Environment{Name: name, State: "running", Profile: d.cfg.DefaultProfile}, counts, true))
 	}
 	slices.SortFunc(list, func(a, b control.Environment) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil

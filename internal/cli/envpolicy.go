@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -34,11 +35,14 @@ func (s *policyShowCmd) Run(ctx context.Context, common *Common, std Streams, c 
 	ctx, cancel := context.WithTimeout(ctx, policyTime)
 	defer cancel()
 	var p control.Policy
-	err := common.ask(func(socket string) (err error) {
-		p, err = control.GetPolicy(ctx, socket, c.Env.Policy.Name.Name)
+	name := c.Env.Policy.Name.Name
+	err := common.askPolicy(name, func(socket string) (err error) {
+		p, err = control.GetPolicy(ctx, socket, name)
 		return err
 	})
-	if err != nil {
+	if _, ok := errors.AsType[unconfinedError](err); ok {
+		p = control.Policy{Name: name, Unconfined: true}
+	} else if err != nil {
 		return err
 	}
 	if s.JSON {
@@ -73,13 +77,14 @@ func (s *policySetCmd) Run(ctx context.Context, common *Common, std Streams, c *
 	ctx, cancel := context.WithTimeout(ctx, policyTime)
 	defer cancel()
 	var p control.Policy
-	err = common.ask(func(socket string) (err error) {
+	err = common.askPolicy(edit.Name, func(socket string) (err error) {
 		p, err = control.SetPolicy(ctx, socket, edit)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	notes(std, p.Notes)
 	if s.JSON {
 		return printJSON(std.Out, p)
 	}
@@ -133,7 +138,7 @@ func (e *policyExplainCmd) Run(ctx context.Context, common *Common, std Streams,
 		return usageError("explain " + err.Error())
 	}
 	var answer control.Explained
-	err := common.ask(func(socket string) (err error) {
+	err := common.askPolicy(name, func(socket string) (err error) {
 		answer, err = control.Explain(ctx, socket, control.ExplainPolicy{Name: name, Target: e.Target, Protocol: rules.Protocol(e.Protocol)})
 		return err
 	})
@@ -143,8 +148,11 @@ func (e *policyExplainCmd) Run(ctx context.Context, common *Common, std Streams,
 	if e.JSON {
 		return printJSON(std.Out, answer)
 	}
-	if !answer.Running {
-		fmt.Fprintf(std.Err, "exec-server: %s is not running: this is about the policy of its profile\n", name)
+	switch {
+	case !answer.Known:
+		fmt.Fprintf(std.Err, "exec-server: there is no environment %s yet: this is about the policy of profile %s\n", name, answer.Profile)
+	case !answer.Running:
+		fmt.Fprintf(std.Err, "exec-server: %s is not running: this is about the policy of profile %s\n", name, answer.Profile)
 	}
 	for _, line := range answer.Lines {
 		if _, err := fmt.Fprintln(std.Out, printable(line)); err != nil {

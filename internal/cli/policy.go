@@ -7,27 +7,7 @@ import (
 
 	"github.com/exec-server/exec-server/internal/control"
 	"github.com/exec-server/exec-server/internal/network/rules"
-	"github.com/exec-server/exec-server/internal/runtime"
-	"github.com/exec-server/exec-server/internal/transport"
 )
-
-// policyOf returns what there is of an environment: its way out, nil if it has none
-// yet, and what it is or would be made from.
-func (d *daemon) policyOf(name string) (runtime.Network, runtime.Spec, error) {
-	if !transport.ValidEnvironment(name) {
-		return nil, runtime.Spec{}, fmt.Errorf("%q is no name of an environment", name)
-	}
-	profile := d.profile(name)
-	if sb := d.gateway.Living(name); sb != nil {
-		made := sb.Spec()
-		// What it was made from may be gone from the configuration.
-		if _, ok := d.cfg.Profiles[made.Profile]; !ok {
-			return sb.Network(), made, nil
-		}
-		return sb.Network(), spec(&d.cfg, name, made.Profile), nil
-	}
-	return nil, spec(&d.cfg, name, profile), nil
-}
 
 // Policy implements control.Backend.
 func (d *daemon) Policy(_ context.Context, name string) (control.Policy, error) {
@@ -35,7 +15,7 @@ func (d *daemon) Policy(_ context.Context, name string) (control.Policy, error) 
 	if err != nil {
 		return control.Policy{}, err
 	}
-	p := control.Policy{Name: name, Profile: s.Profile, Policy: s.Network, Unconfined: d.cfg.Runtime == "host"}
+	p := control.Policy{Name: name, Profile: s.Profile, Known: d.known(name), Policy: s.Network, Unconfined: d.cfg.Runtime == "host"}
 	if n != nil {
 		stats := n.Stats()
 		p.Running, p.Policy, p.Stats = true, n.Policy(), &stats
@@ -52,9 +32,9 @@ func (d *daemon) EditPolicy(ctx context.Context, e control.EditPolicy) (control.
 	case err != nil:
 		return control.Policy{}, err
 	case d.cfg.Runtime == "host":
-		return control.Policy{}, fmt.Errorf("%s has no network policy: with --runtime host commands have the network of this machine", e.Name)
+		return control.Policy{}, unconfinedError(e.Name)
 	case n == nil:
-		return control.Policy{}, fmt.Errorf("%s is not running: its next container begins with the policy of profile %q in the configuration", e.Name, s.Profile)
+		return control.Policy{}, d.unmade(e.Name, s.Profile)
 	}
 	p, err := edited(n.Policy(), s.Network, e)
 	if err == nil {
@@ -64,7 +44,30 @@ func (d *daemon) EditPolicy(ctx context.Context, e control.EditPolicy) (control.
 		return control.Policy{}, fmt.Errorf("the policy of %s stays as it is: %w", e.Name, err)
 	}
 	d.log.Info().Str("environment", e.Name).Str("mode", string(p.Mode)).Int("rules", len(p.Rules)).Msg("network policy changed")
-	return d.Policy(ctx, e.Name)
+	changed, err := d.Policy(ctx, e.Name)
+	changed.Notes = idle(p, len(p.Rules)-len(e.Add))
+	return changed, err
+}
+
+// mostIdle bounds what idle says.
+const mostIdle = 5
+
+// idle says which rules, from that index on, do not do what they say.
+func idle(p rules.Policy, from int) []string {
+	if from == len(p.Rules) {
+		return nil
+	} else if p.Mode == rules.None {
+		return []string{"with mode none no rule counts: there is no way out. --mode rules lets out what they allow"}
+	}
+	table, err := rules.Compile(p)
+	if err != nil {
+		return nil
+	}
+	notes := table.Outranked(from)
+	if n := len(notes); n > mostIdle {
+		notes = append(notes[:mostIdle], fmt.Sprintf("and %d more such rules", n-mostIdle))
+	}
+	return notes
 }
 
 // edited is a policy after an edit.
@@ -107,19 +110,22 @@ func (d *daemon) ExplainPolicy(ctx context.Context, q control.ExplainPolicy) (co
 	case err != nil:
 		return control.Explained{}, err
 	case d.cfg.Runtime == "host":
-		return control.Explained{}, fmt.Errorf("%s has no network policy: with --runtime host commands have the network of this machine", q.Name)
+		return control.Explained{}, unconfinedError(q.Name)
 	}
 	question, err := rules.Ask(q.Target, q.Protocol)
 	if err != nil {
 		return control.Explained{}, err
 	}
+	answer := control.Explained{Profile: s.Profile, Running: n != nil, Known: d.known(q.Name)}
 	if n != nil {
-		return control.Explained{Running: true, Explanation: n.Explain(ctx, question)}, nil
+		answer.Explanation = n.Explain(ctx, question)
+		return answer, nil
 	}
 	// For a policy that is not in force no name is looked up.
 	table, err := rules.Compile(s.Network)
 	if err != nil {
 		return control.Explained{}, err
 	}
-	return control.Explained{Explanation: table.Explain(question)}, nil
+	answer.Explanation = table.Explain(question)
+	return answer, nil
 }

@@ -87,7 +87,7 @@ func TestAPolicyIsEdited(t *testing.T) {
 func TestAPolicyIsShown(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := control.Policy{
-		Name: "box", Profile: "default", Running: true,
+		Name: "box", Profile: "default", Running: true, Known: true,
 		Policy: rules.Policy{
 			Mode: rules.Rules, Intercept: true, Limits: rules.Limits{BytesPerSecond: 1 << 20, Bytes: 1 << 30, Connections: 9},
 			Rules: []rules.Rule{
@@ -130,12 +130,16 @@ b     0        2       0         0
 	if out.String() != want {
 		t.Errorf("it is\n%s and not\n%s", out.String(), want)
 	}
-	out.Reset()
-	if err := showPolicy(&out, control.Policy{Name: "box", Profile: "p", Policy: rules.Policy{Mode: rules.None}}, at); err != nil {
-		t.Fatal(err)
-	}
-	if want := "environment  box (not running: this is what its next container begins with)\nprofile      p\nmode         none\nlimit        1024 connections at a time\n"; out.String() != want {
-		t.Errorf("it is\n%s and not\n%s", out.String(), want)
+	for known, state := range map[bool]string{
+		true: "not running: this is what its next container begins with", false: "there is no environment of that name yet: this is what it would begin with",
+	} {
+		out.Reset()
+		if err := showPolicy(&out, control.Policy{Name: "box", Profile: "p", Known: known, Policy: rules.Policy{Mode: rules.None}}, at); err != nil {
+			t.Fatal(err)
+		}
+		if want := "environment  box (" + state + ")\nprofile      p\nmode         none\nlimit        1024 connections at a time\n"; out.String() != want {
+			t.Errorf("it is\n%s and not\n%s", out.String(), want)
+		}
 	}
 }
 
@@ -207,12 +211,27 @@ func TestWhatIsWrongWithAnEdit(t *testing.T) {
 		{"no exec-server is running for", []string{"explain", "example.org:443"}, 1},
 		{"no exec-server is running for", []string{"explain", "example.org", "--protocol", "icmp"}, 1},
 		{"no exec-server is running for", []string{}, 1},
+		{"; with --runtime host there is no network policy", []string{}, 1},
+		{"box has no network policy: with --runtime host", []string{"set", "--mode", "none", "--runtime", "host"}, 1},
+		{"box has no network policy: with --runtime host", []string{"explain", "a:1", "--runtime", "host"}, 1},
 		{"no exec-server is running for", []string{"--json"}, 1},
 	} {
 		root := t.TempDir()
 		if _, err := exec(t, tt.status, "", append([]string{"--root", root, "env", "policy", "box"}, tt.args...)...); !strings.Contains(err, tt.says) {
 			t.Errorf("%s says %q, and not %q", tt.args, err, tt.says)
 		}
+	}
+}
+
+// A server without containers need not be asked.
+func TestTheHostHasNoPolicyToAskFor(t *testing.T) {
+	bare(t)
+	root := t.TempDir()
+	if out, _ := exec(t, 0, "", "--root", root, "--runtime", "host", "env", "policy", "box"); !strings.HasPrefix(out, "box has no network policy: with --runtime host") {
+		t.Errorf("it is %q", out)
+	}
+	if out, _ := exec(t, 0, "", "--root", root, "--runtime", "host", "env", "policy", "box", "--json"); !strings.Contains(out, `"unconfined": true`) {
+		t.Errorf("as JSON it is %q", out)
 	}
 }
 

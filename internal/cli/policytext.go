@@ -44,11 +44,14 @@ func parseRules(words string, denies bool) (all []rules.Rule, err error) {
 // showPolicy prints a policy and, of a sandbox, the counters.
 func showPolicy(w io.Writer, p control.Policy, now time.Time) error {
 	if p.Unconfined {
-		_, err := fmt.Fprintf(w, "%s has no network policy: with --runtime host commands have the network of this machine\n", p.Name)
+		_, err := fmt.Fprintln(w, unconfinedError(p.Name))
 		return err
 	}
 	state := "running"
-	if !p.Running {
+	switch {
+	case !p.Known:
+		state = "there is no environment of that name yet: this is what it would begin with"
+	case !p.Running:
 		state = "not running: this is what its next container begins with"
 	}
 	out := &lines{w: w}

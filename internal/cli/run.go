@@ -45,11 +45,13 @@ func (r *runCmd) Run(ctx context.Context, common *Common, std Streams) error {
 		return usageError(fmt.Sprintf("run: --cwd %q is not absolute", r.Cwd))
 	}
 	wanted := control.Throwaway{Profile: r.Profile, Image: r.Image, User: r.User, Cwd: r.Cwd, Env: r.Env, Network: r.Network}
-	conn, err := control.DialThrowaway(controlSocket(cfg.Root), wanted)
-	if err == nil {
-		return r.attach(ctx, conn, std)
-	} else if !errors.Is(err, control.ErrNoDaemon) {
-		return err
+	if cfg.Runtime != "host" { // which the root's server, having containers, would not be
+		conn, err := control.DialThrowaway(controlSocket(cfg.Root), wanted)
+		if err == nil {
+			return r.attach(ctx, conn, std)
+		} else if !errors.Is(err, control.ErrNoDaemon) {
+			return err
+		}
 	}
 	if _, err := os.Stat(cfg.Root); os.IsNotExist(err) && cfg.Runtime != "host" && cfg.Containerd.Address == "" {
 		return imageMissing(&cfg, imageName(r.Image)) // and do not make a store to say so

@@ -122,7 +122,7 @@ func TestOtherRequests(t *testing.T) {
 		`{"id":1,"method":"env.rm","params":[]}`:                                     `{"error":{"code":-32603,"message":"json: cannot unmarshal array into Go value of type control.nameParams"},"id":1}`,
 		`{"id":1,"method":"env.rm"}`:                                                 `{"error":{"code":-32603,"message":"EOF"},"id":1}`,
 		`{"id":1,"method":"env.ls","params":{}}`:                                     `{"id":1,"result":null}`,
-		`{"id":1,"method":"env.policy.get","params":{"name":"a"}}`:                   `{"id":1,"result":{"name":"a","profile":"","running":true,"policy":{"mode":"none","connections":0}}}`,
+		`{"id":1,"method":"env.policy.get","params":{"name":"a"}}`:                   `{"id":1,"result":{"name":"a","profile":"","running":true,"known":false,"policy":{"mode":"none","connections":0}}}`,
 		`{"id":1,"method":"env.policy.set","params":{"name":"a","no_tls":true}}`:     `{"error":{"code":-32603,"message":"json: unknown field \"no_tls\""},"id":1}`,
 		`{"method":"run"}`:                                                           "",
 		`{}`:                                                                         "",

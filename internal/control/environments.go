@@ -32,7 +32,7 @@ type Removed struct {
 // Environment is what there is to tell about an environment.
 type Environment struct {
 	Name string `json:"name"`
-	// State is that of its link, or "-" for one that the listener alone leads to.
+	// State is that of its link, or "running" for one that the listener alone leads to.
 	State     string `json:"state"`
 	Transport string `json:"transport,omitempty"`
 	// ConnectedSince is when the present socket was connected.

@@ -63,7 +63,7 @@ func (b *backend) EditPolicy(_ context.Context, e EditPolicy) (Policy, error) {
 }
 
 func (b *backend) ExplainPolicy(_ context.Context, q ExplainPolicy) (Explained, error) {
-	return Explained{true, rules.Explanation{Lines: []string{q.Name, q.Target, string(q.Protocol)}}}, b.refusal
+	return Explained{"p", true, true, rules.Explanation{Lines: []string{q.Name, q.Target, string(q.Protocol)}}}, b.refusal
 }
 
 func serveOn(t *testing.T, b Backend) (s *Server, path string) {

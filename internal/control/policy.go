@@ -14,11 +14,16 @@ type Policy struct {
 	// Running says that the environment has a sandbox. Else the policy is the one
 	// that its next has.
 	Running bool `json:"running"`
+	// Known says that there is, or was, an environment of that name, or that it is
+	// configured. A harness may connect to any other name as well.
+	Known bool `json:"known"`
 	// Unconfined says that there is no policy, since commands run on the machine.
 	Unconfined bool         `json:"unconfined,omitempty"`
 	Policy     rules.Policy `json:"policy"`
 	// Stats are the counters of the sandbox.
 	Stats *network.Stats `json:"stats,omitempty"`
+	// Notes are for the user who has changed it, a sentence each.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // EditPolicy says what is to become of the policy of a running environment, one
@@ -53,7 +58,10 @@ type ExplainPolicy struct {
 
 // Explained is the answer.
 type Explained struct {
-	Running bool `json:"running"`
+	// These are as in Policy.
+	Profile string `json:"profile"`
+	Running bool   `json:"running"`
+	Known   bool   `json:"known"`
 	rules.Explanation
 }
 

@@ -25,7 +25,7 @@ func TestPoliciesOverTheSocket(t *testing.T) {
 	if got := <-b.edits; err != nil || !reflect.DeepEqual(got, edit) || !reflect.DeepEqual(p.Policy.Rules, edit.Add) {
 		t.Errorf("%+v is asked for, and gives %+v, %v", got, p, err)
 	}
-	if e, err := Explain(ctx, path, ExplainPolicy{"a", "h:1", rules.TLS}); err != nil || !reflect.DeepEqual(e, Explained{true, rules.Explanation{Lines: []string{"a", "h:1", "tls"}}}) {
+	if e, err := Explain(ctx, path, ExplainPolicy{"a", "h:1", rules.TLS}); err != nil || !reflect.DeepEqual(e, Explained{"p", true, true, rules.Explanation{Lines: []string{"a", "h:1", "tls"}}}) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	b.refusal = errors.New("rule 1: ports: no")

@@ -163,6 +163,11 @@ func TestAPolicyIsChangedWhileItCounts(t *testing.T) {
 	}
 	try(h, true, false)
 	expect(t, "explain", r.policy(0, "explain", "web.example:80"), "rule 1")
+	expect(t, "explain --json", r.policy(0, "explain", "web.example:80", "--json"), "\n  \"decision\": \"allowed\",\n  \"reason\": \"rule\",\n  \"rule\": 1,\n")
+	expect(t, "no question", r.policy(2, "explain", "web.example"), "write HOST:PORT")
+	expect(t, "a limit", r.policy(0, "set", "--volume", "1GiB"), "limit        1GiB in all, ")
+	expect(t, "a rule that does nothing", r.policy(0, "set", "--deny", "*.example"), "warning: rule 3 does not deny what rule 1 allows")
+	expect(t, "what is printed, and read", r.policy(0, "set", "--remove", "3", "--from", r.file("printed", r.policy(0, "--json"))), "rule 2       deny other.example\n")
 	expect(t, "explain", r.policy(0, "explain", "other.example:80"), "rule 2")
 	session := h.session
 	s.stop(syscall.SIGKILL)
