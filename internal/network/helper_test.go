@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
@@ -226,6 +227,16 @@ func (r *rig) must(to string, how ...string) *net.TCPConn {
 		r.t.Fatalf("connect to %s: %v", to, err)
 	}
 	return c
+}
+
+// eventually waits for counters, and shows what they are if that takes too long.
+func (r *rig) eventually(t *testing.T, is func(Stats) bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(r.Stats()); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the counters are %+v", r.Stats())
+		}
+	}
 }
 
 // say sends text, and returns what comes until the end. The error is that the end is
