@@ -64,3 +64,18 @@ func TestAPolicyFromAFile(t *testing.T) {
 		}
 	}
 }
+
+// FuzzPolicyFile reads any file, and says where in it something is wrong.
+func FuzzPolicyFile(f *testing.F) {
+	for _, text := range []string{`{"mode":"open","rules":[{"allow":["x"],"ports":[1,"2-3"]}]}`, `{"a":1,"policy":{"mode":"open","x":1}}`, `{"policy"`, `[`, `null`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, at, err := parsePolicy([]byte(text))
+		if err == nil {
+			_, _ = rules.Compile(p)
+		} else if at < -1 || at > len(text) {
+			t.Errorf("%q is wrong at %d: %v", text, at, err)
+		}
+	})
+}

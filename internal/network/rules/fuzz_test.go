@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"slices"
@@ -104,4 +105,42 @@ func deniesWhole(p Policy, name string) bool {
 	}
 	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return has(r.Deny) && r.Ports == nil && r.Protocols == nil }) &&
 		!slices.ContainsFunc(p.Rules, func(r Rule) bool { return has(r.Allow) })
+}
+
+// FuzzPortsJSON reads ports of files, and what it writes of them.
+func FuzzPortsJSON(f *testing.F) {
+	for _, text := range []string{`443`, `"8000-8100"`, `{"first":1,"last":2}`, `"9-8"`, `null`, `[]`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var p, again Ports
+		if json.Unmarshal([]byte(text), &p) != nil || p.First == 0 || p.Last < p.First {
+			return // which Compile refuses
+		}
+		written, err := json.Marshal(p)
+		if err == nil {
+			err = json.Unmarshal(written, &again)
+		}
+		if err != nil || again != p {
+			t.Errorf("%s is %v, which is written %s, which is %v, %v", text, p, written, again, err)
+		}
+	})
+}
+
+// FuzzAsk explains whatever is a question.
+func FuzzAsk(f *testing.F) {
+	for _, target := range []string{"a.example:443", "[::1]:80", "::1", "10.0.0.1", "a:0", "[fe80::1%x]:1"} {
+		f.Add(target, "")
+		f.Add(target, "icmp")
+	}
+	table := compile(f, policy(f, Rules, "+a.example", "+10.0.0.0/8:22", "-*:25"))
+	f.Fuzz(func(t *testing.T, target, protocol string) {
+		q, err := Ask(target, Protocol(protocol))
+		if err != nil {
+			return
+		}
+		if x := table.Explain(q); q.Host == "" || q.Port == 0 && q.Protocol != ICMP || len(x.All) == 0 || len(x.Lines) == 0 || x.Reason == "" {
+			t.Errorf("%q is %+v, and explained %+v", target, q, x)
+		}
+	})
 }
