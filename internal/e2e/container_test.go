@@ -113,7 +113,7 @@ func TestImageWithoutAShell(t *testing.T) {
 }
 
 func TestLimitsOfTheProfile(t *testing.T) {
-	r := newRoot(t, "[profile.default]\nimage = \"test/busybox:1\"\nmemory = \"64MiB\"\npids = 64\ncpus = 0.5\nshm_size = \"8MiB\"\n")
+	r := newRoot(t, "[profile.default]\nimage = \"test/busybox:1\"\nmemory = \"64MiB\"\npids = 64\nuser = \"1234\"\ncpus = 0.5\nshm_size = \"8MiB\"\n")
 	h := r.serve().connect("/", "")
 	if got := h.sh("dd if=/dev/zero of=/dev/shm/f bs=1M count=16 2>&1 | head -n 1"); !strings.Contains(got, "No space left") {
 		t.Errorf("/dev/shm over its size: %q", got)
