@@ -102,17 +102,34 @@ func (b *book) put(k key, c *connection) bool {
 	return true
 }
 
-// take returns the connection that waits, or nil. It is the caller's then.
+// take returns a connection that waits, or nil. It is the caller's then. The listener
+// may see the program at another port than its first packet came from: the kernel changes
+// that where the port has, or had a moment ago, a connection to another address, since to the
+// listener both are the same. Then any that goes to the same address does, and
+// whoever that was for gets another.
 func (b *book) take(k key) *connection {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.entries[k]
 	if e == nil || e.ready == nil {
+		k, e = b.alike(k)
+	}
+	if e == nil {
 		return nil
 	}
 	e.stop()
 	delete(b.entries, k)
 	return e.ready
+}
+
+// alike finds one that waits, and differs by the program's port only. mu is held.
+func (b *book) alike(k key) (key, *entry) {
+	for other, e := range b.entries {
+		if e.ready != nil && other.to == k.to && other.from.Addr() == k.from.Addr() {
+			return other, e
+		}
+	}
+	return k, nil
 }
 
 // close drops what waits, and takes nothing any more. What is in the making fails.

@@ -58,6 +58,34 @@ func TestAReservation(t *testing.T) {
 	})
 }
 
+// The port may be another one by then, and nothing else.
+func TestAReservationFromAnotherPort(t *testing.T) {
+	bookTest(t, func(t *testing.T, b *book, dropped *atomic.Int32) {
+		moved := key{netip.AddrPortFrom(someKey.from.Addr(), 5000), someKey.to}
+		b.begin(someKey, make(packet, 9), nothing)
+		b.begin(moved, make(packet, 9), nothing) // in the making
+		if b.take(moved) != nil {
+			t.Error("what is not made yet is taken")
+		}
+		b.put(someKey, &connection{key: someKey})
+		stranger := key{netip.MustParseAddrPort("192.0.0.3:4000"), someKey.to}
+		if b.take(otherKey) != nil || b.take(stranger) != nil {
+			t.Error("that of another address is taken")
+		}
+		if c := b.take(moved); c == nil || c.key != someKey {
+			t.Error("it is not taken")
+		}
+		b.put(moved, &connection{key: moved})
+		if c := b.take(someKey); c == nil || c.key != moved || b.take(someKey) != nil {
+			t.Error("the other one does not get what is left, once")
+		}
+		time.Sleep(2 * patience)
+		if synctest.Wait(); dropped.Load() != 0 {
+			t.Error("what was taken is dropped")
+		}
+	})
+}
+
 func TestAReservationExpires(t *testing.T) {
 	bookTest(t, func(t *testing.T, b *book, dropped *atomic.Int32) {
 		b.begin(someKey, make(packet, 9), nothing)

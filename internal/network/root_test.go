@@ -395,3 +395,46 @@ func TestWayForManyAtOnce(t *testing.T) {
 		t.Errorf("%+v", s.Total)
 	}
 }
+
+// Two connections from the same port to different addresses are one thing to the
+// listener, so the kernel gives one of them another port. Each has its own upstream side,
+// and only that.
+func TestWayFromAPortThatIsTaken(t *testing.T) {
+	n := testnet.Here(t)
+	s := newSandbox(t)
+	w := openAt(t, s, rules.Policy{Mode: rules.Open})
+	seen := n.Capture(t)
+	for _, to := range [][2]netip.Addr{{testnet.Web, testnet.Other}, {testnet.Web6, testnet.Other6}} {
+		d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+			cerr := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) })
+			return errors.Join(cerr, err)
+		}}
+		for _, a := range to {
+			var c net.Conn
+			err := s.do(func() (err error) {
+				c, err = d.DialContext(t.Context(), "tcp", netip.AddrPortFrom(a, 22).String())
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := io.ReadFull(c, make([]byte, len(testnet.Banner))); err != nil {
+				t.Error(err)
+			}
+			d.LocalAddr = c.LocalAddr()
+			syns := 0
+			for _, p := range seen.To(a) {
+				if p.SYN {
+					syns++
+				}
+			}
+			if syns != 1 {
+				t.Errorf("%s was connected to %d times", a, syns)
+			}
+		}
+	}
+	if got := w.Stats().Open; got != 4 {
+		t.Errorf("%d places are taken", got)
+	}
+}

@@ -10,12 +10,13 @@ import (
 	"github.com/exec-server/exec-server/internal/network/netns"
 )
 
-// index is a free place for a link: the one that the environment had, if it can.
-// mu is held.
+// index is a free place for a link: the one that the environment had, if it can. Else
+// the search begins where no other daemon's does for an environment of the same name:
+// what two choose at the same moment, neither sees. mu is held.
 func (h *Host) index(name string) (int, error) {
 	first, ok := h.former[name]
 	if !ok {
-		sum := sha256.Sum256([]byte(name))
+		sum := sha256.Sum256([]byte(h.prefix + name))
 		first = int(sum[0])<<8 | int(sum[1])
 	}
 	addrs, err := netlink.AddrList(nil, netlink.FAMILY_V4)

@@ -446,3 +446,18 @@ func TestRouterAdvertisements(t *testing.T) {
 		t.Errorf("forwarding is %q, %v", on, err)
 	}
 }
+
+// Neither sees what the other one is about to take.
+func TestTwoDaemonsAtOnce(t *testing.T) {
+	testnet.Here(t)
+	a, b := openHost(t, Options{Instance: "a"}), openHost(t, Options{Instance: "b"})
+	for _, name := range []string{"default", "one"} {
+		i, err := a.index(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k, err := b.index(name); err != nil || k == i {
+			t.Errorf("both have pair %d for %s, %v", i, name, err)
+		}
+	}
+}

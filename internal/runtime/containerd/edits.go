@@ -49,10 +49,13 @@ func (f editFile) policy(container string, made rules.Policy) (rules.Policy, err
 	if err := d.Decode(&e); err != nil {
 		return rules.Policy{}, fmt.Errorf("read the edited policy: %s: %w", f, err)
 	}
-	if e.Container != container {
-		return made, nil
+	switch e.Container {
+	case container:
+		return e.Policy, nil
+	case "": // not written by us, for whichever container
+		return rules.Policy{}, fmt.Errorf("read the edited policy: %s does not say whose it is", f)
 	}
-	return e.Policy, nil
+	return made, nil
 }
 
 // forgetNetwork removes what is written down of the network of an environment's

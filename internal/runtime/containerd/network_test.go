@@ -207,7 +207,7 @@ func TestAnEditedPolicyLastsAsLongAsItsContainer(t *testing.T) {
 
 	// What narrowed the policy must not be lost with its file.
 	file := filepath.Join(p.root, "environments/a/network.json")
-	for _, text := range []string{"", "{", `{"container":"` + a.(*sandbox).task.ID() + `","policy":{"mode":"open","no_tls":true}}`} {
+	for _, text := range []string{"", "{", "null", "{}", `{"container":"` + a.(*sandbox).task.ID() + `","policy":{"mode":"open","no_tls":true}}`} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
