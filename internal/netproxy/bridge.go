@@ -12,20 +12,12 @@ var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 // serveBridge leads connections to a port of this process's loopback, until ctx
 // or l ends.
 func (p *Proxy) serveBridge(ctx context.Context, l net.Listener, port uint16) error {
-	l = bound(l, maxConnections)
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	for {
-		conn, err := l.Accept()
+	return each(ctx, l, func(conn net.Conn) {
+		there, err := p.dialer(ctx, "tcp", net.JoinHostPort(loopback.String(), strconv.Itoa(int(port))))
 		if err != nil {
-			return err
+			_ = conn.Close()
+			return
 		}
-		go func() {
-			there, err := p.dialer(ctx, "tcp", net.JoinHostPort(loopback.String(), strconv.Itoa(int(port))))
-			if err != nil {
-				_ = conn.Close()
-				return
-			}
-			tunnel(ctx, conn, there)
-		}()
-	}
+		tunnel(ctx, conn, there)
+	})
 }

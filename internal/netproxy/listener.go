@@ -1,9 +1,23 @@
 package netproxy
 
 import (
+	"context"
 	"net"
 	"sync"
 )
+
+// each begins to serve every connection of l with f, until ctx or l ends.
+func each(ctx context.Context, l net.Listener, f func(net.Conn)) error {
+	l = bound(l, maxConnections)
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go f(conn)
+	}
+}
 
 // bounded is a listener that accepts no more connections while too many are
 // open; those wait in the kernel.

@@ -157,15 +157,7 @@ func (n *names) serveDatagrams(ctx context.Context, conn net.PacketConn) error {
 
 // serveStreams answers questions on the connections of l until ctx or it ends.
 func (n *names) serveStreams(ctx context.Context, l net.Listener) error {
-	l = bound(l, maxConnections)
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return err
-		}
-		go n.stream(ctx, conn)
-	}
+	return each(ctx, l, func(conn net.Conn) { n.stream(ctx, conn) })
 }
 
 func (n *names) stream(ctx context.Context, conn net.Conn) {

@@ -35,15 +35,7 @@ const (
 // serveSOCKS serves SOCKS5 on l until ctx or l ends; datagrams is nil if they
 // are not relayed.
 func (p *Proxy) serveSOCKS(ctx context.Context, l net.Listener, datagrams *relay) error {
-	l = bound(l, maxConnections)
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return err
-		}
-		go p.socks(ctx, conn, datagrams)
-	}
+	return each(ctx, l, func(conn net.Conn) { p.socks(ctx, conn, datagrams) })
 }
 
 var errSOCKS = errors.New("not SOCKS5")

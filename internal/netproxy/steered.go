@@ -26,15 +26,7 @@ type steered struct {
 
 // serve serves the connections of l until ctx or l ends.
 func (s *steered) serve(ctx context.Context, l net.Listener) error {
-	l = bound(l, maxConnections)
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return err
-		}
-		go s.connection(ctx, conn)
-	}
+	return each(ctx, l, func(conn net.Conn) { s.connection(ctx, conn) })
 }
 
 func (s *steered) connection(ctx context.Context, conn net.Conn) {

@@ -4,30 +4,12 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/address"
 )
 
-// Name reads a name of DNS: in lower case, without a dot at its end. What ends in a
-// number is none, since it can be read as an address.
-func Name(s string) (string, bool) {
-	s = strings.ToLower(strings.TrimSuffix(s, "."))
-	if s == "" || len(s) > 253 {
-		return "", false
-	}
-	last := ""
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			return "", false
-		}
-		last = label
-	}
-	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
-		return "", false
-	}
-	return s, true
-}
-
 // Host reads what HTTP has for a host: NAME, ADDRESS or [ADDRESS], and a port behind
-// a colon. Names are as Name gives them, addresses in their shortest form without
+// a colon. Names are as address.Name gives them, addresses in their shortest form without
 // brackets; a port that is not there is 0.
 func Host(s string) (host string, port uint16, ok bool) {
 	if i := strings.LastIndexByte(s, ':'); i >= 0 && !strings.HasSuffix(s, "]") {
@@ -52,6 +34,6 @@ func Host(s string) (host string, port uint16, ok bool) {
 	if v6 {
 		return "", 0, false
 	}
-	host, ok = Name(s)
+	host, ok = address.Name(s)
 	return host, port, ok
 }

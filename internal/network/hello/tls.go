@@ -3,6 +3,8 @@ package hello
 import (
 	"net/netip"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/address"
 )
 
 // Numbers of RFC 8446 and of the registry of TLS.
@@ -116,6 +118,6 @@ func serverName(data *reader) string {
 	if _, err := netip.ParseAddr(text); err == nil || strings.HasSuffix(text, ".") {
 		return "" // RFC 6066 allows neither
 	}
-	name, _ := Name(text)
+	name, _ := address.Name(text)
 	return name
 }

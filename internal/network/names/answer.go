@@ -8,6 +8,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/exec-server/exec-server/internal/address"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
@@ -26,7 +27,7 @@ var errRemoved = errors.New("the policy denies the addresses of the name")
 
 // answer puts the answer to a question into r, and reports what was decided.
 func (n *Names) answer(ctx context.Context, q dns.Question, r *dns.Msg) {
-	name, ok := rules.Name(q.Name)
+	name, ok := address.Name(q.Name)
 	event := Event{Name: shown(q.Name), Type: typeName(q.Qtype), Rule: -1}
 	d := rules.Decision{Verdict: rules.Deny, Reason: BadName, Rule: -1}
 	switch {

@@ -29,7 +29,7 @@ func (n *Names) lookup(ctx context.Context, name string, v6 bool) (found, error)
 
 // find returns a name's addresses of one family: those that are pinned to it, or else
 // what upstream says, which it pins. What the policy takes out is reported. The name
-// is as rules.Name returns it.
+// is as address.Name returns it.
 func (n *Names) find(ctx context.Context, name string, v6 bool, report func(Event)) (found, error) {
 	if isLocal(name) {
 		return local(v6), nil

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/exec-server/exec-server/internal/address"
 	"github.com/exec-server/exec-server/internal/network/rules"
 )
 
@@ -92,7 +93,7 @@ func (n *Names) Names(a netip.Addr) []string {
 
 // Pinned says whether the address is an answer to the name now.
 func (n *Names) Pinned(name string, a netip.Addr) bool {
-	name, ok := rules.Name(name)
+	name, ok := address.Name(name)
 	return ok && n.pins.pinned(name, a.Unmap(), time.Now())
 }
 
@@ -114,7 +115,7 @@ func (n *Names) Refresh(ctx context.Context, a netip.Addr) []string {
 // takes out. Nothing is reported. The error is a *DeniedError if the policy denies the
 // name.
 func (n *Names) Lookup(ctx context.Context, name string) (addrs, removed []netip.Addr, err error) {
-	name, ok := rules.Name(name)
+	name, ok := address.Name(name)
 	if !ok {
 		return nil, nil, &DeniedError{Decision: rules.Decision{Reason: BadName, Rule: -1}}
 	}

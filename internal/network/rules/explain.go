@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/address"
 )
 
 // Explain says what is decided, and by which step of the order of precedence.
@@ -26,7 +28,7 @@ func (t *Table) Explain(q Question) Explanation {
 		t.explainAddrs(x, q)
 		return x.conclude()
 	}
-	name, ok := Name(q.Host)
+	name, ok := address.Name(q.Host)
 	if !ok {
 		x.add(finding(deny(ByMode).Decision), fmt.Sprintf("denied: %q is neither a name nor an address", q.Host))
 		return x.conclude()
@@ -59,7 +61,7 @@ func Inside(host string) bool {
 		a = a.Unmap()
 		return a.IsLoopback() || a.IsUnspecified() // which Linux takes for loopback
 	}
-	name, ok := Name(host)
+	name, ok := address.Name(host)
 	return ok && (name == "localhost" || strings.HasSuffix(name, ".localhost"))
 }
 

@@ -46,7 +46,7 @@ func FuzzCompile(f *testing.F) {
 		}
 		flow := Flow{Protocol: TCP, Addr: a, Port: port, Own: flags&2 != 0}
 		pinned := flags&4 != 0
-		if clean, ok := Name(name); ok && pinned {
+		if clean, ok := address.Name(name); ok && pinned {
 			flow.Names = []string{clean}
 		} else {
 			pinned = false
@@ -68,7 +68,7 @@ func FuzzCompile(f *testing.F) {
 		} else if answer.Verdict != Allow {
 			t.Errorf("%s is no answer: %+v", a, answer)
 		}
-		clean, isName := Name(name)
+		clean, isName := address.Name(name)
 		if !isName || !deniesWhole(p, clean) {
 			return
 		}
@@ -101,7 +101,7 @@ func hasPrefixOf(p Policy, a netip.Addr) bool {
 // deniesWhole tells whether a rule denies the very name, and none allows it.
 func deniesWhole(p Policy, name string) bool {
 	has := func(list []string) bool {
-		return slices.ContainsFunc(list, func(s string) bool { clean, ok := Name(s); return ok && clean == name })
+		return slices.ContainsFunc(list, func(s string) bool { clean, ok := address.Name(s); return ok && clean == name })
 	}
 	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return has(r.Deny) && r.Ports == nil && r.Protocols == nil }) &&
 		!slices.ContainsFunc(p.Rules, func(r Rule) bool { return has(r.Allow) })

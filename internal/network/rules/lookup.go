@@ -1,11 +1,15 @@
 package rules
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/exec-server/exec-server/internal/address"
+)
 
 // Resolve decides whether a name may be looked up: if there is something that it
 // could be connected to for.
 func (t *Table) Resolve(name string) Decision {
-	name, ok := Name(name)
+	name, ok := address.Name(name)
 	if !ok || t.policy.Mode != Rules && t.policy.Mode != Open {
 		return deny(ByMode).Decision
 	}

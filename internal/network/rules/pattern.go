@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/address"
 )
 
 // parse reads what a rule may allow or deny into the entry.
@@ -38,7 +40,7 @@ func (e *entry) parseName(whole, name string) string {
 			return "the letters of other languages stand in it as the domain system has them, in a name that begins with xn--"
 		}
 	}
-	clean, ok := Name(name)
+	clean, ok := address.Name(name)
 	if !ok {
 		return `it is none of a name, "*.name", "*", an address and a prefix such as "10.1.0.0/16"`
 	}

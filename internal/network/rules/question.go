@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/exec-server/exec-server/internal/address"
 )
 
 // Question is what Explain answers.
@@ -49,7 +51,7 @@ func Ask(target string, protocol Protocol) (Question, error) {
 	if _, ok := literal(q.Host); ok {
 		return q, nil
 	}
-	if _, ok := Name(q.Host); !ok {
+	if _, ok := address.Name(q.Host); !ok {
 		return q, fmt.Errorf("%q is neither a name nor an address", q.Host)
 	}
 	return q, nil

@@ -1,5 +1,7 @@
 package rules
 
+import "github.com/exec-server/exec-server/internal/address"
+
 // Said is what the first bytes of a connection show, or one request of it.
 type Said struct {
 	// App is TLS or HTTP, or TCP for anything else, and for a connection whose
@@ -88,7 +90,7 @@ func (t *Table) Named(f Flow, s Said) Decision {
 	said := ""
 	if _, isAddr := literal(s.Name); s.Name != "" && !isAddr && s.App != TCP {
 		said = unheard
-		if name, ok := Name(s.Name); ok {
+		if name, ok := address.Name(s.Name); ok {
 			said = name
 		}
 	}
